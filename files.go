@@ -1,0 +1,72 @@
+package cove
+
+import (
+	"context"
+	"io"
+	"io/fs"
+	"iter"
+	"time"
+)
+
+// Files is a sandbox's file tree. A Sandbox has one, and a Platform has one
+// for each session with policy and journal in front: the contract is the same.
+//
+// Names are slash-separated and resolved inside the sandbox as its user, never
+// on the host; relative ones start in the workspace. A missing file is
+// NotFound, a name that cannot be is Invalid, and a workspace without room is
+// Exhausted with reason workspace_full.
+type Files interface {
+	Stat(ctx context.Context, name string) (FileInfo, error)
+	// Read returns length bytes from offset on; length 0 means to the end.
+	Read(ctx context.Context, name string, offset, length int64) (io.ReadCloser, error)
+	// Write replaces a file, making missing directories. The new content
+	// appears whole or not at all: a reader that fails leaves the old file.
+	Write(ctx context.Context, name string, r io.Reader, mode fs.FileMode) error
+	// List yields what is below dir, depth levels deep (1 is dir's own entries),
+	// names in order. Links are listed, not followed.
+	List(ctx context.Context, dir string, depth int) iter.Seq2[FileInfo, error]
+	// Mkdir makes a directory and the missing ones above it.
+	Mkdir(ctx context.Context, name string) error
+	Move(ctx context.Context, from, to string) error
+	// Remove deletes a file or a whole directory. A missing one is NotFound.
+	Remove(ctx context.Context, name string) error
+	// Archive streams dir as a tar with names relative to it.
+	Archive(ctx context.Context, dir string) (io.ReadCloser, error)
+	// Unpack extracts a tar into dir. Names that leave dir, devices and links
+	// that point out of dir are Invalid.
+	Unpack(ctx context.Context, dir string, tar io.Reader) error
+	// Watch yields changes below dir until ctx ends. It yields first a Change
+	// with Kind Watching, after which no change is missed; a reader that is too
+	// slow gets a Change with Kind Overflow and must look for itself.
+	Watch(ctx context.Context, dir string) iter.Seq2[Change, error]
+}
+
+// FileInfo describes one file. Path is absolute.
+type FileInfo struct {
+	Path     string      `json:"path"`
+	Size     Bytes       `json:"size"`
+	Mode     fs.FileMode `json:"mode"`
+	Modified time.Time   `json:"modified"`
+	Link     string      `json:"link,omitempty"` // where a symbolic link points
+}
+
+// Change is one thing that happened to a file.
+type Change struct {
+	Kind ChangeKind `json:"kind"`
+	Path string     `json:"path,omitempty"`
+}
+
+// ChangeKind is what happened.
+type ChangeKind string
+
+// What can happen to a file.
+const (
+	Watching ChangeKind = "watching" // the watch is in place
+	Created  ChangeKind = "created"
+	Modified ChangeKind = "modified"
+	Removed  ChangeKind = "removed"
+	Overflow ChangeKind = "overflow" // changes were lost: look for yourself
+)
+
+// MaxListDepth bounds List.
+const MaxListDepth = 32

@@ -1,0 +1,115 @@
+package cove
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"regexp"
+	"slices"
+	"time"
+)
+
+// Key is what a caller shows to be known. Only a hash of the secret is kept.
+type Key struct {
+	ID        ID        `json:"id"`
+	Name      string    `json:"name"`
+	Tenant    string    `json:"tenant"`
+	Hash      []byte    `json:"hash"` // SHA-256 of the secret, which has 160 bits of chance
+	Scopes    []Scope   `json:"scopes"`
+	Limits    KeyLimit  `json:"limits,omitzero"`
+	Defaults  Spec      `json:"defaults,omitzero"`
+	CreatedAt time.Time `json:"created_at"`
+	ExpiresAt time.Time `json:"expires_at,omitzero"`
+	RevokedAt time.Time `json:"revoked_at,omitzero"`
+}
+
+// KeyLimit bounds what one key may do. Zero means no bound of its own.
+type KeyLimit struct {
+	RatePerSecond float64 `json:"rate_per_second,omitempty"`
+	Concurrent    int     `json:"concurrent,omitempty"` // requests at once
+	Sessions      int     `json:"sessions,omitempty"`   // live sessions at once
+}
+
+// KeyRequest asks for a key.
+type KeyRequest struct {
+	Name     string
+	Tenant   string // "" means "default"
+	Scopes   []Scope
+	Limits   KeyLimit
+	Defaults Spec
+	TTL      time.Duration // 0 means it does not expire
+}
+
+// DefaultTenant is whose things are when nobody says otherwise.
+const DefaultTenant = "default"
+
+// Validate reports the first field that is wrong.
+func (r KeyRequest) Validate() error {
+	if err := validText("name", r.Name, maxNameLen); err != nil {
+		return err
+	}
+	if err := ValidTenant(r.Tenant); r.Tenant != "" && err != nil {
+		return err
+	}
+	if len(r.Scopes) == 0 {
+		return InvalidField("scopes", "is empty; use some of %s", joined(Scopes()))
+	}
+	for _, s := range r.Scopes {
+		if !slices.Contains(Scopes(), s) {
+			return InvalidField("scopes", "%.40q is unknown; use some of %s", string(s), joined(Scopes()))
+		}
+	}
+	if r.TTL < 0 || r.Limits.RatePerSecond < 0 || r.Limits.Concurrent < 0 || r.Limits.Sessions < 0 {
+		return InvalidField("limits", "a limit or lifetime is negative; 0 means none")
+	}
+	return r.Defaults.Validate()
+}
+
+var tenantName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+
+// ValidTenant reports a name that cannot be a tenant's.
+func ValidTenant(name string) error {
+	if !tenantName.MatchString(name) {
+		return InvalidField("tenant", "%.80q is not a tenant's name; use up to 64 letters, digits, - . and _", name)
+	}
+	return nil
+}
+
+// Tenant is a group of callers that see the same things, and its bounds.
+type Tenant struct {
+	Name      string    `json:"name"`
+	Quota     Bounds    `json:"quota"`
+	UpdatedAt time.Time `json:"updated_at,omitzero"`
+}
+
+// Bounds is how much there is for a tenant or a whole machine. Zero means no
+// bound.
+type Bounds struct {
+	Sessions   int     `json:"sessions,omitempty"`
+	Memory     Bytes   `json:"memory,omitempty"`
+	CPUSeconds float64 `json:"cpu_seconds,omitempty"` // used by all its programs, in all
+}
+
+// Validate reports a negative bound.
+func (b Bounds) Validate() error {
+	if b.Sessions < 0 || b.Memory < 0 || !(b.CPUSeconds >= 0) {
+		return InvalidField("quota", "a bound is negative; 0 means none")
+	}
+	return nil
+}
+
+// secretPrefix marks a secret as ours, so that scanners of leaked keys know it.
+const secretPrefix = "cove_"
+
+// NewSecret returns a fresh secret for a key: 160 bits of chance.
+func NewSecret() string {
+	raw := make([]byte, 20)
+	_, _ = rand.Read(raw) // never fails since Go 1.24
+	return secretPrefix + crockford.EncodeToString(raw)
+}
+
+// HashSecret returns what is kept of a secret. A plain hash is enough, since a
+// secret is chance and not a word that somebody could guess.
+func HashSecret(secret string) []byte {
+	sum := sha256.Sum256([]byte(secret))
+	return sum[:]
+}

@@ -1,0 +1,131 @@
+package cove
+
+import (
+	"context"
+	"iter"
+	"time"
+)
+
+// A Session is a caller's lease on a sandbox: the durable record of it.
+type Session struct {
+	ID        ID        `json:"id"`
+	Tenant    string    `json:"tenant"`
+	Owner     string    `json:"owner"` // the principal that opened it
+	Spec      Spec      `json:"spec"`  // resolved: every default is filled in
+	State     State     `json:"state"`
+	Cause     string    `json:"cause,omitempty"` // why it is in error or has ended; one of the reasons
+	Provider  string    `json:"provider"`        // which one served it
+	Isolation Isolation `json:"isolation"`
+	Node      string    `json:"node"`
+	Version   int64     `json:"version"` // for compare-and-swap
+
+	CreatedAt    time.Time `json:"created_at"`
+	LastActivity time.Time `json:"last_activity"`
+	ExpiresAt    time.Time `json:"expires_at"`
+	EndedAt      time.Time `json:"ended_at,omitzero"`
+
+	Busy     bool `json:"-"` // something runs in it now
+	Created  bool `json:"-"` // this very Open made it
+	Archived bool `json:"archived,omitempty"`
+	// LastPID is the newest process number given out, so that none is used twice.
+	LastPID PID `json:"last_pid,omitempty"`
+}
+
+// State is where a session is in its life.
+type State string
+
+// The life of a session. An ended session is only remembered, for a while, so
+// that its next caller learns why it is gone.
+const (
+	Creating State = "creating"
+	Running  State = "running"
+	Paused   State = "paused"
+	Stopped  State = "stopped" // no sandbox; the workspace is kept
+	Failed   State = "error"
+	Ended    State = "ended"
+)
+
+// States returns every state.
+func States() []State { return []State{Creating, Running, Paused, Stopped, Failed, Ended} }
+
+// Live reports whether the session holds its (tenant, user, thread) key.
+func (s State) Live() bool { return s != Ended && s != Failed }
+
+// Sessions opens, finds and ends sessions.
+type Sessions interface {
+	// Open returns the caller's live session for (user, thread), or makes one.
+	// A session without user and thread is always new. A stopped session is
+	// started again. A live one that was opened otherwise is Conflict, with the
+	// names of the fields in Details["fields"].
+	Open(ctx context.Context, req OpenRequest) (*Session, error)
+	Get(ctx context.Context, id ID) (*Session, error)
+	List(ctx context.Context, f SessionFilter) iter.Seq2[*Session, error]
+	// Renew moves the idle deadline to d from now; 0 means the session's own
+	// timeout. It never moves the end of the lifetime.
+	Renew(ctx context.Context, id ID, d time.Duration) (*Session, error)
+	// Stop ends what runs and frees the sandbox, and keeps the workspace.
+	Stop(ctx context.Context, id ID) (*Session, error)
+	// Start brings a stopped session back with its files.
+	Start(ctx context.Context, id ID) (*Session, error)
+	// Close ends a session. With keep, its files stay as a snapshot, whose id is
+	// the answer.
+	Close(ctx context.Context, id ID, keep bool) (ID, error)
+	Usage(ctx context.Context, id ID) (Usage, error)
+}
+
+// OpenRequest is a Spec and how to wait for room.
+type OpenRequest struct {
+	Spec           Spec
+	OnFull         OnFull
+	IdempotencyKey string // the same key and request give the same session
+	// OnQueue is told the place in the queue whenever it changes; 1 is next.
+	OnQueue func(position int)
+}
+
+// OnFull says what to do when there is no room.
+type OnFull string
+
+// What to do when there is no room. The default is RejectWhenFull.
+const (
+	RejectWhenFull OnFull = "reject"
+	WaitWhenFull   OnFull = "wait"
+)
+
+// Validate reports a request that cannot be taken.
+func (r OpenRequest) Validate() error {
+	switch r.OnFull {
+	case "", RejectWhenFull, WaitWhenFull:
+	default:
+		return InvalidField("on_full", "%.40q is unknown; use wait or reject", string(r.OnFull))
+	}
+	if err := validText("Idempotency-Key", r.IdempotencyKey, maxNameLen); err != nil {
+		return err
+	}
+	return r.Spec.Validate()
+}
+
+// SessionFilter selects sessions; zero fields select all. Ended sessions are
+// never selected.
+type SessionFilter struct {
+	Tenant   string // set by the engine
+	Project  string
+	User     string
+	Thread   string
+	State    State
+	Metadata map[string]string
+	After    ID  // of the previous page
+	Limit    int // 0 means no bound
+}
+
+// Match reports whether s is selected, but for After and Limit.
+func (f SessionFilter) Match(s *Session) bool {
+	for k, v := range f.Metadata {
+		if s.Spec.Metadata[k] != v {
+			return false
+		}
+	}
+	return s.State != Ended && wants(f.Tenant, s.Tenant) && wants(f.Project, s.Spec.Project) &&
+		wants(f.User, s.Spec.User) && wants(f.Thread, s.Spec.Thread) && wants(string(f.State), string(s.State))
+}
+
+func wants(want, have string) bool { return want == "" || want == have }

@@ -1,0 +1,289 @@
+package cove
+
+import (
+	"maps"
+	"path"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// WorkspacePath is where a session's own files are, in every sandbox.
+const WorkspacePath = "/workspace"
+
+// Spec is what a caller asks for. Every field is optional; a zero field takes
+// the default of the key, the settings or the flavor, in that order. A Spec is
+// a plain value: it validates without I/O.
+type Spec struct {
+	Provider  string            `json:"provider,omitempty"`
+	Template  string            `json:"template,omitempty"`
+	Flavor    string            `json:"flavor,omitempty"`
+	Project   string            `json:"project_name,omitempty"`
+	User      string            `json:"user_id,omitempty"`
+	Thread    string            `json:"thread_id,omitempty"`
+	Resources Resources         `json:"resources,omitzero"`
+	Network   Network           `json:"network,omitzero"`
+	Workspace Workspace         `json:"workspace,omitzero"`
+	Volumes   []Volume          `json:"volumes,omitempty"`
+	Env       map[string]string `json:"env,omitempty"`
+	Policy    string            `json:"policy,omitempty"` // the command policy, such as agent-bash
+	Require   Require           `json:"require,omitzero"`
+	Metadata  map[string]string `json:"metadata,omitempty"`
+	Ports     []int             `json:"ports,omitempty"`
+	Snapshot  ID                `json:"snapshot,omitempty"` // start with the files of this snapshot
+	Idle      time.Duration     `json:"idle,omitempty"`     // ends after this long without activity
+	Lifetime  time.Duration     `json:"lifetime,omitempty"` // ends this long after it was opened
+
+	// Floors are the limits that the caller set, as opposed to those that came
+	// from a default: they are enforced or creation fails. The engine fills it
+	// from Asked before defaults are applied; what a caller writes is dropped.
+	Floors []Limit `json:"floors,omitempty"`
+}
+
+// Resources bounds a whole sandbox. Zero means no bound was asked for.
+type Resources struct {
+	CPUs   float64 `json:"cpus,omitempty"`
+	Memory Bytes   `json:"memory,omitempty"`
+	PIDs   int     `json:"pids,omitempty"`
+}
+
+// Network says what a sandbox may reach.
+type Network struct {
+	Mode  NetworkMode `json:"mode,omitempty"`
+	Allow []string    `json:"allow,omitempty"` // names, with mode allow
+}
+
+// NetworkMode is none, allow or open.
+type NetworkMode string
+
+// What a sandbox may reach. Private addresses are refused in all of them.
+const (
+	NetworkNone  NetworkMode = "none"
+	NetworkAllow NetworkMode = "allow" // the names in Network.Allow
+	NetworkOpen  NetworkMode = "open"
+)
+
+// Workspace is the place for a session's files.
+type Workspace struct {
+	Kind  WorkspaceKind `json:"kind,omitempty"`
+	Size  Bytes         `json:"size,omitempty"`
+	Files int64         `json:"files,omitempty"`
+}
+
+// WorkspaceKind is memory or disk.
+type WorkspaceKind string
+
+// The kinds of workspace.
+const (
+	WorkspaceMemory WorkspaceKind = "memory"
+	WorkspaceDisk   WorkspaceKind = "disk"
+)
+
+// Volume shows a path of the host inside the sandbox. Only paths on the
+// operator's list can be mounted, and they are read-only unless Write is set.
+type Volume struct {
+	Source string `json:"source"`
+	Target string `json:"target"`
+	Write  bool   `json:"write,omitempty"`
+}
+
+// Require holds floors: creation fails where they are not met.
+type Require struct {
+	Isolation Boundary `json:"isolation,omitempty"`
+}
+
+// Bounds on what a spec may hold, so that a record stays small.
+const (
+	maxEntries   = 256
+	maxNameLen   = 256
+	maxValueLen  = 32 << 10
+	maxSpecBytes = 256 << 10
+)
+
+var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// Validate reports the first field that no platform could accept. It knows
+// nothing of providers, flavors or templates: the engine checks those.
+func (s Spec) Validate() error {
+	for _, check := range []func() error{s.validateNames, s.validateAmounts, s.validateNetwork, s.validateVolumes, s.validateMaps} {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s Spec) validateNames() error {
+	for _, f := range []struct{ name, value string }{
+		{"provider", s.Provider}, {"template", s.Template}, {"flavor", s.Flavor}, {"project_name", s.Project},
+		{"user_id", s.User}, {"thread_id", s.Thread}, {"policy", s.Policy},
+	} {
+		if err := validText(f.name, f.value, maxNameLen); err != nil {
+			return err
+		}
+	}
+	if s.Snapshot != "" && !s.Snapshot.Valid() {
+		return InvalidField("snapshot", "%q is not an id", string(s.Snapshot))
+	}
+	if b := s.Require.Isolation; b != "" && !slices.Contains(Boundaries(), b) {
+		return InvalidField("require.isolation", "%q is unknown; use one of %s", string(b), joined(Boundaries()))
+	}
+	if k := s.Workspace.Kind; k != "" && k != WorkspaceMemory && k != WorkspaceDisk {
+		return InvalidField("workspace.kind", "%q is unknown; use memory or disk", string(k))
+	}
+	return nil
+}
+
+func (s Spec) validateAmounts() error {
+	for _, f := range []struct {
+		name     string
+		value    float64
+		from, to float64
+	}{
+		{"cpu_limit", s.Resources.CPUs, 0.01, 1024},
+		{"memory_limit", float64(s.Resources.Memory), float64(4 * MiB), float64(64 * TiB)},
+		{"pids_limit", float64(s.Resources.PIDs), 1, 4 << 20},
+		{"workspace.size_mb", float64(s.Workspace.Size), float64(64 * KiB), float64(64 * TiB)},
+		{"workspace.files", float64(s.Workspace.Files), 1, 1 << 32},
+		{"timeout_minutes", s.Idle.Seconds(), 1, 366 * 86400},
+		{"lifetime_minutes", s.Lifetime.Seconds(), 1, 366 * 86400},
+	} {
+		if f.value != 0 && !(f.value >= f.from && f.value <= f.to) {
+			return InvalidField(f.name, "%s is out of range", trimFloat(f.value))
+		}
+	}
+	for _, p := range s.Ports {
+		if p < 1 || p > 65535 {
+			return InvalidField("ports", "%d is not a port; use 1 to 65535", p)
+		}
+	}
+	return atMost("ports", len(s.Ports))
+}
+
+var hostPattern = regexp.MustCompile(`^(\*\.)?[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*(:[0-9]{1,5})?$`)
+
+func (s Spec) validateNetwork() error {
+	switch s.Network.Mode {
+	case "", NetworkNone, NetworkOpen:
+		if len(s.Network.Allow) > 0 {
+			return InvalidField("network.allow", "goes only with network.mode allow")
+		}
+	case NetworkAllow:
+		if len(s.Network.Allow) == 0 {
+			return InvalidField("network.allow", "is empty; name at least one host, such as pypi.org or *.github.com")
+		}
+	default:
+		return InvalidField("network.mode", "%q is unknown; use none, allow or open", string(s.Network.Mode))
+	}
+	for _, name := range s.Network.Allow {
+		if len(name) > maxNameLen || !hostPattern.MatchString(name) {
+			return InvalidField("network.allow", "%q is not a host name; use names such as pypi.org, *.github.com or api.example.com:443", name)
+		}
+	}
+	return atMost("network.allow", len(s.Network.Allow))
+}
+
+func (s Spec) validateVolumes() error {
+	seen := map[string]bool{}
+	for _, v := range s.Volumes {
+		for _, p := range []string{v.Source, v.Target} {
+			if err := validText("volumes", p, maxPathLen); err != nil {
+				return err
+			}
+			if !path.IsAbs(p) || path.Clean(p) != p {
+				return InvalidField("volumes", "%q must be an absolute path without . or ..", p)
+			}
+		}
+		if v.Target == "/" || slices.ContainsFunc(guardedTargets, func(g string) bool { return within(g, v.Target) }) {
+			return InvalidField("volumes", "nothing can be mounted at %q inside a sandbox; use a path such as /data", v.Target)
+		}
+		if seen[v.Target] {
+			return InvalidField("volumes", "%q is the target of two volumes", v.Target)
+		}
+		seen[v.Target] = true
+	}
+	return atMost("volumes", len(s.Volumes))
+}
+
+// guardedTargets are the parts of the tree that make a sandbox what it is.
+var guardedTargets = []string{"/proc", "/sys", "/dev", "/etc", "/usr", "/bin", "/sbin", "/lib", "/lib64", "/run"}
+
+func (s Spec) validateMaps() error {
+	total := 0
+	for field, m := range map[string]map[string]string{"env": s.Env, "metadata": s.Metadata} {
+		if err := atMost(field, len(m)); err != nil {
+			return err
+		}
+		for k, v := range m {
+			total += len(k) + len(v)
+			if k == "" || len(k) > maxNameLen || strings.ContainsAny(k, "\x00\n=") || field == "env" && !envName.MatchString(k) {
+				return InvalidField(field, "%q is not a name; use letters, digits and _", k)
+			}
+			if err := validText(field+"."+k, v, maxValueLen); err != nil {
+				return err
+			}
+		}
+	}
+	if total > maxSpecBytes {
+		return InvalidField("env", "env and metadata hold %d bytes together; the most is %d", total, maxSpecBytes)
+	}
+	return nil
+}
+
+// Asked returns the limits that the caller set.
+func (s Spec) Asked() []Limit {
+	var asked []Limit
+	for _, l := range []struct {
+		limit Limit
+		set   bool
+	}{
+		{LimitNetwork, s.Network.Mode == NetworkNone || s.Network.Mode == NetworkAllow},
+		{LimitMemory, s.Resources.Memory != 0},
+		{LimitCPU, s.Resources.CPUs != 0},
+		{LimitPIDs, s.Resources.PIDs != 0},
+		{LimitDisk, s.Workspace.Size != 0},
+		{LimitFiles, s.Workspace.Files != 0},
+	} {
+		if l.set {
+			asked = append(asked, l.limit)
+		}
+	}
+	return asked
+}
+
+// Differs returns the names of the fields that asked sets and s has otherwise.
+// User and Thread found the session and are not compared; nor is Floors.
+func (s Spec) Differs(asked Spec) []string {
+	asked.User, asked.Thread, asked.Floors = "", "", nil
+	return differing("", reflect.ValueOf(s), reflect.ValueOf(asked))
+}
+
+func differing(prefix string, have, want reflect.Value) []string {
+	var names []string
+	for i := range want.NumField() {
+		f := want.Type().Field(i)
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		h, w := have.Field(i), want.Field(i)
+		switch {
+		case w.IsZero():
+		case w.Kind() == reflect.Struct:
+			names = append(names, differing(prefix+name+".", h, w)...)
+		case !reflect.DeepEqual(h.Interface(), w.Interface()):
+			names = append(names, prefix+name)
+		}
+	}
+	return names
+}
+
+// Clone returns a copy that shares no map or slice with s.
+func (s Spec) Clone() Spec {
+	s.Network.Allow = slices.Clone(s.Network.Allow)
+	s.Volumes = slices.Clone(s.Volumes)
+	s.Env = maps.Clone(s.Env)
+	s.Metadata = maps.Clone(s.Metadata)
+	s.Ports = slices.Clone(s.Ports)
+	s.Floors = slices.Clone(s.Floors)
+	return s
+}

@@ -1,0 +1,93 @@
+package cove
+
+import (
+	"context"
+	"io"
+	"iter"
+	"time"
+)
+
+// Store keeps what must survive a restart. Callers take the narrowest part.
+// Values passed in and out are copies: changing them changes nothing kept.
+type Store interface {
+	SessionStore
+	KeyStore
+	TenantStore
+	SnapshotStore
+	RunStore
+	ClaimStore
+	Close() error
+}
+
+// SessionStore keeps session records. At most one live session holds a
+// (tenant, user, thread) in which user or thread is not empty.
+type SessionStore interface {
+	// PutSession inserts a record with Version 0 or replaces the one whose
+	// version is s.Version, and sets s.Version to the new one. It is Conflict
+	// where the version is not current or the (tenant, user, thread) is held by
+	// another live session.
+	PutSession(ctx context.Context, s *Session) error
+	GetSession(ctx context.Context, id ID) (*Session, error) // NotFound
+	// Sessions yields records by id; Ended ones only when f.State says so.
+	Sessions(ctx context.Context, f SessionFilter) iter.Seq2[*Session, error]
+	DeleteSession(ctx context.Context, id ID) error // idempotent
+}
+
+// KeyStore keeps keys.
+type KeyStore interface {
+	PutKey(ctx context.Context, k *Key) error // inserts or replaces
+	KeyByHash(ctx context.Context, hash []byte) (*Key, error)
+	Keys(ctx context.Context) iter.Seq2[*Key, error]
+}
+
+// TenantStore keeps tenants and how much CPU time they have used.
+type TenantStore interface {
+	PutTenant(ctx context.Context, t *Tenant) error
+	GetTenant(ctx context.Context, name string) (*Tenant, error) // NotFound
+	// AddCPU adds to what a tenant has used and returns the sum.
+	AddCPU(ctx context.Context, tenant string, d time.Duration) (time.Duration, error)
+}
+
+// SnapshotStore keeps the records of snapshots.
+type SnapshotStore interface {
+	PutSnapshot(ctx context.Context, s *Snapshot) error
+	GetSnapshot(ctx context.Context, id ID) (*Snapshot, error) // NotFound
+	Snapshots(ctx context.Context, f SnapshotFilter) iter.Seq2[*Snapshot, error]
+	DeleteSnapshot(ctx context.Context, id ID) error // idempotent
+}
+
+// RunStore keeps the records of runs.
+type RunStore interface {
+	PutRun(ctx context.Context, r *Run) error
+	GetRun(ctx context.Context, id ID) (*Run, error) // NotFound
+	Runs(ctx context.Context, state RunState) iter.Seq2[*Run, error]
+	DeleteRun(ctx context.Context, id ID) error // idempotent
+}
+
+// Claim ties an idempotency key to what it made.
+type Claim struct {
+	Tenant    string
+	Key       string
+	Digest    string // of the request
+	Result    ID     // "" while the first request is still at work
+	ExpiresAt time.Time
+}
+
+// ClaimStore keeps claims.
+type ClaimStore interface {
+	// TakeClaim inserts c unless a claim with its tenant and key exists that has
+	// not expired at now; then it returns that one. It returns nil when c is in.
+	TakeClaim(ctx context.Context, c Claim, now time.Time) (*Claim, error)
+	// SetClaim fills in what a claim made; DropClaim forgets one.
+	SetClaim(ctx context.Context, tenant, key string, result ID) error
+	DropClaim(ctx context.Context, tenant, key string) error
+}
+
+// Archives keeps the workspaces of stopped sessions, as tar streams.
+type Archives interface {
+	// Put stores a stream whole or not at all.
+	Put(ctx context.Context, id ID, r io.Reader) (Bytes, error)
+	Get(ctx context.Context, id ID) (io.ReadCloser, error) // NotFound
+	Delete(ctx context.Context, id ID) error               // idempotent
+	List(ctx context.Context) iter.Seq2[ID, error]
+}

@@ -1,0 +1,150 @@
+package cove
+
+import "slices"
+
+// Verb names one method of one part of [Platform]: what a principal wants to do.
+type Verb string
+
+// The verbs, one for each method.
+const (
+	SessionOpen  Verb = "session.open"
+	SessionGet   Verb = "session.get"
+	SessionList  Verb = "session.list"
+	SessionRenew Verb = "session.renew"
+	SessionStop  Verb = "session.stop"
+	SessionStart Verb = "session.start"
+	SessionClose Verb = "session.close"
+	SessionUsage Verb = "session.usage"
+
+	ProcessExec    Verb = "process.exec"
+	ProcessStart   Verb = "process.start"
+	ProcessList    Verb = "process.list"
+	ProcessConnect Verb = "process.connect"
+	ProcessWait    Verb = "process.wait"
+	ProcessInput   Verb = "process.input"
+	ProcessSignal  Verb = "process.signal"
+	ProcessResize  Verb = "process.resize"
+	ProcessOutput  Verb = "process.output"
+
+	FileStat    Verb = "file.stat"
+	FileRead    Verb = "file.read"
+	FileWrite   Verb = "file.write"
+	FileList    Verb = "file.list"
+	FileMkdir   Verb = "file.mkdir"
+	FileMove    Verb = "file.move"
+	FileRemove  Verb = "file.remove"
+	FileArchive Verb = "file.archive"
+	FileUnpack  Verb = "file.unpack"
+	FileWatch   Verb = "file.watch"
+
+	ContextRun       Verb = "context.run"
+	ContextOpen      Verb = "context.open"
+	ContextList      Verb = "context.list"
+	ContextRestart   Verb = "context.restart"
+	ContextInterrupt Verb = "context.interrupt"
+	ContextClose     Verb = "context.close"
+
+	PortDial Verb = "port.dial"
+
+	SnapshotPause    Verb = "snapshot.pause"
+	SnapshotResume   Verb = "snapshot.resume"
+	SnapshotSnapshot Verb = "snapshot.snapshot"
+	SnapshotFork     Verb = "snapshot.fork"
+	SnapshotList     Verb = "snapshot.list"
+	SnapshotDelete   Verb = "snapshot.delete"
+
+	RunSubmit Verb = "run.submit"
+	RunGet    Verb = "run.get"
+	RunWait   Verb = "run.wait"
+	RunDelete Verb = "run.delete"
+
+	AdminCreateKey   Verb = "admin.create_key"
+	AdminKeys        Verb = "admin.keys"
+	AdminRevokeKey   Verb = "admin.revoke_key"
+	AdminTenant      Verb = "admin.tenant"
+	AdminSetTenant   Verb = "admin.set_tenant"
+	AdminStats       Verb = "admin.stats"
+	AdminTasks       Verb = "admin.tasks"
+	AdminControlTask Verb = "admin.control_task"
+	AdminEvents      Verb = "admin.events"
+	AdminDoctor      Verb = "admin.doctor"
+)
+
+// Scope is what a key may do.
+type Scope string
+
+// The scopes. ScopeAll holds every other one.
+const (
+	ScopeAll       Scope = "*"
+	ScopeRead      Scope = "sandbox:read"  // see sessions, processes and snapshots
+	ScopeWrite     Scope = "sandbox:write" // open, change and end them
+	ScopeExec      Scope = "exec"          // run programs and code, reach ports
+	ScopeFileRead  Scope = "files:read"
+	ScopeFileWrite Scope = "files:write"
+	ScopeRuns      Scope = "runs"  // governed data runs
+	ScopeAdmin     Scope = "admin" // keys, tenants, maintenance, the journal
+)
+
+// Scopes returns every scope.
+func Scopes() []Scope {
+	return []Scope{ScopeAll, ScopeRead, ScopeWrite, ScopeExec, ScopeFileRead, ScopeFileWrite, ScopeRuns, ScopeAdmin}
+}
+
+// Trait is what the one road needs to know about a verb.
+type Trait struct {
+	Scope   Scope
+	Reads   bool // changes nothing: journaled only when denied
+	Durable bool // waits until its journal line is on the disk
+}
+
+var traits = map[Verb]Trait{
+	SessionOpen: {Scope: ScopeWrite, Durable: true}, SessionGet: {Scope: ScopeRead, Reads: true},
+	SessionList: {Scope: ScopeRead, Reads: true}, SessionRenew: {Scope: ScopeWrite},
+	SessionStop: {Scope: ScopeWrite}, SessionStart: {Scope: ScopeWrite},
+	SessionClose: {Scope: ScopeWrite, Durable: true}, SessionUsage: {Scope: ScopeRead, Reads: true},
+
+	ProcessExec: {Scope: ScopeExec}, ProcessStart: {Scope: ScopeExec}, ProcessList: {Scope: ScopeRead, Reads: true},
+	ProcessConnect: {Scope: ScopeExec, Reads: true}, ProcessWait: {Scope: ScopeExec, Reads: true},
+	ProcessInput: {Scope: ScopeExec}, ProcessSignal: {Scope: ScopeExec}, ProcessResize: {Scope: ScopeExec},
+	ProcessOutput: {Scope: ScopeExec, Reads: true},
+
+	FileStat: {Scope: ScopeFileRead, Reads: true}, FileRead: {Scope: ScopeFileRead, Reads: true},
+	FileWrite: {Scope: ScopeFileWrite}, FileList: {Scope: ScopeFileRead, Reads: true}, FileMkdir: {Scope: ScopeFileWrite},
+	FileMove: {Scope: ScopeFileWrite}, FileRemove: {Scope: ScopeFileWrite}, FileArchive: {Scope: ScopeFileRead, Reads: true},
+	FileUnpack: {Scope: ScopeFileWrite}, FileWatch: {Scope: ScopeFileRead, Reads: true},
+
+	ContextRun: {Scope: ScopeExec}, ContextOpen: {Scope: ScopeExec}, ContextList: {Scope: ScopeRead, Reads: true},
+	ContextRestart: {Scope: ScopeExec}, ContextInterrupt: {Scope: ScopeExec}, ContextClose: {Scope: ScopeExec},
+
+	PortDial: {Scope: ScopeExec},
+
+	SnapshotPause: {Scope: ScopeWrite}, SnapshotResume: {Scope: ScopeWrite}, SnapshotSnapshot: {Scope: ScopeWrite, Durable: true},
+	SnapshotFork: {Scope: ScopeWrite, Durable: true}, SnapshotList: {Scope: ScopeRead, Reads: true}, SnapshotDelete: {Scope: ScopeWrite, Durable: true},
+
+	RunSubmit: {Scope: ScopeRuns}, RunGet: {Scope: ScopeRuns, Reads: true}, RunWait: {Scope: ScopeRuns, Reads: true}, RunDelete: {Scope: ScopeRuns},
+
+	AdminCreateKey: {Scope: ScopeAdmin, Durable: true}, AdminKeys: {Scope: ScopeAdmin, Reads: true},
+	AdminRevokeKey: {Scope: ScopeAdmin, Durable: true}, AdminTenant: {Scope: ScopeAdmin, Reads: true},
+	AdminSetTenant: {Scope: ScopeAdmin, Durable: true}, AdminStats: {Scope: ScopeRead, Reads: true},
+	AdminTasks: {Scope: ScopeAdmin, Reads: true}, AdminControlTask: {Scope: ScopeAdmin},
+	AdminEvents: {Scope: ScopeAdmin, Reads: true}, AdminDoctor: {Scope: ScopeRead, Reads: true},
+}
+
+// Trait returns what is known about v. A verb that nobody wrote down needs
+// every scope and counts as a change.
+func (v Verb) Trait() Trait {
+	if t, ok := traits[v]; ok {
+		return t
+	}
+	return Trait{Scope: ScopeAll, Durable: true}
+}
+
+// Verbs returns every verb, sorted.
+func Verbs() []Verb {
+	all := make([]Verb, 0, len(traits))
+	for v := range traits {
+		all = append(all, v)
+	}
+	slices.Sort(all)
+	return all
+}
