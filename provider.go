@@ -53,6 +53,7 @@ type Capabilities struct {
 	Networks   []NetworkMode           `json:"networks"`
 	Templates  []string                `json:"templates"`
 	Volumes    bool                    `json:"volumes"`
+	Shell      string                  `json:"shell,omitempty"` // what runs a line; "" means bash
 	Powers     []Power                 `json:"powers"`
 }
 
