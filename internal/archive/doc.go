@@ -1,0 +1,12 @@
+// Package archive keeps the workspaces of stopped sessions as tar files in one
+// directory of the host.
+//
+// A stream is first written under a name that marks it as a draft, brought to
+// the disk, and then renamed: an archive is whole or not there, also after a
+// crash. Files are readable by their owner alone. All names are resolved below
+// the directory by the operating system (os.Root), and are made only from ids
+// that have the form of one.
+//
+// This package must not look into a stream. What is in it comes from a sandbox
+// and is unpacked inside one, never here.
+package archive

@@ -1,0 +1,44 @@
+package storetest
+
+import (
+	"testing"
+
+	"github.com/cove-sandbox/cove"
+)
+
+type testCase struct {
+	name string
+	run  func(*testing.T, cove.Store)
+}
+
+// Run tests a store. Open returns an empty one, fresh for each call; Run closes
+// it.
+func Run(t *testing.T, open func(t *testing.T) cove.Store) {
+	for _, group := range []struct {
+		name  string
+		cases []testCase
+	}{
+		{"Session", sessionCases},
+		{"List", listCases},
+		{"Key", keyCases},
+		{"Tenant", tenantCases},
+		{"Snapshot", snapshotCases},
+		{"Run", runCases},
+		{"Claim", claimCases},
+		{"Hostile", hostileCases},
+		{"Call", callCases},
+		{"Race", raceCases},
+	} {
+		t.Run(group.name, func(t *testing.T) {
+			for _, c := range group.cases {
+				t.Run(c.name, func(t *testing.T) {
+					s := open(t)
+					t.Cleanup(func() { ok(t, s.Close()) })
+					c.run(t, s)
+				})
+			}
+		})
+	}
+	t.Run("Model", func(t *testing.T) { model(t, open) })
+	t.Run("Samples", samplesAreFull)
+}
