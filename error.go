@@ -133,6 +133,9 @@ func CodeOf(err error) Code {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Code
 	}
+	if c, ok := errors.AsType[Code](err); ok {
+		return c
+	}
 	switch {
 	case errors.Is(err, context.Canceled):
 		return Canceled

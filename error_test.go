@@ -55,6 +55,7 @@ func TestForeignErrorsHaveACode(t *testing.T) {
 		{context.Canceled, cove.Canceled},
 		{fmt.Errorf("read: %w", context.DeadlineExceeded), cove.Timeout},
 		{errors.ErrUnsupported, cove.Unsupported},
+		{fmt.Errorf("put: %w", cove.Conflict), cove.Conflict},
 		{errors.New("secret /etc/path"), cove.Internal},
 	} {
 		if got := cove.CodeOf(tt.err); got != tt.code {

@@ -104,8 +104,8 @@ func (r OpenRequest) Validate() error {
 	return r.Spec.Validate()
 }
 
-// SessionFilter selects sessions; zero fields select all. Ended sessions are
-// never selected.
+// SessionFilter selects sessions; zero fields select all but the ended ones,
+// which only State selects.
 type SessionFilter struct {
 	Tenant   string // set by the engine
 	Project  string
@@ -124,7 +124,7 @@ func (f SessionFilter) Match(s *Session) bool {
 			return false
 		}
 	}
-	return s.State != Ended && wants(f.Tenant, s.Tenant) && wants(f.Project, s.Spec.Project) &&
+	return (s.State != Ended || f.State == Ended) && wants(f.Tenant, s.Tenant) && wants(f.Project, s.Spec.Project) &&
 		wants(f.User, s.Spec.User) && wants(f.Thread, s.Spec.Thread) && wants(string(f.State), string(s.State))
 }
 

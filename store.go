@@ -8,7 +8,8 @@ import (
 )
 
 // Store keeps what must survive a restart. Callers take the narrowest part.
-// Values passed in and out are copies: changing them changes nothing kept.
+// Values passed in and out are copies: changing them changes nothing kept. Ids
+// are set by the caller, texts are UTF-8, and lists come by id.
 type Store interface {
 	SessionStore
 	KeyStore
@@ -24,8 +25,8 @@ type Store interface {
 type SessionStore interface {
 	// PutSession inserts a record with Version 0 or replaces the one whose
 	// version is s.Version, and sets s.Version to the new one. It is Conflict
-	// where the version is not current or the (tenant, user, thread) is held by
-	// another live session.
+	// where the version is not current, also when there is no record of that
+	// id, or the (tenant, user, thread) is held by another live session.
 	PutSession(ctx context.Context, s *Session) error
 	GetSession(ctx context.Context, id ID) (*Session, error) // NotFound
 	// Sessions yields records by id; Ended ones only when f.State says so.
@@ -78,7 +79,8 @@ type ClaimStore interface {
 	// TakeClaim inserts c unless a claim with its tenant and key exists that has
 	// not expired at now; then it returns that one. It returns nil when c is in.
 	TakeClaim(ctx context.Context, c Claim, now time.Time) (*Claim, error)
-	// SetClaim fills in what a claim made; DropClaim forgets one.
+	// SetClaim fills in what a claim made, and is NotFound without one;
+	// DropClaim forgets one and is idempotent.
 	SetClaim(ctx context.Context, tenant, key string, result ID) error
 	DropClaim(ctx context.Context, tenant, key string) error
 }
