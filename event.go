@@ -43,7 +43,8 @@ const (
 type Journal interface {
 	// Append writes e and fills in its Seq and Time. When it returns, the line
 	// has been handed to the operating system; with durable it is on the disk.
-	// An error means that nothing may be done.
+	// An error means that nothing may be done. ctx bounds only the wait for the
+	// disk, so that an outcome is written after its caller has gone.
 	Append(ctx context.Context, e *Event, durable bool) error
 	// Events yields lines in order.
 	Events(ctx context.Context, f EventFilter) iter.Seq2[Event, error]
@@ -59,7 +60,7 @@ type EventFilter struct {
 	Kind    string // exact, or a prefix that ends in "."
 	After   int64  // a Seq
 	Limit   int
-	Follow  bool // go on with new lines until the context ends
+	Follow  bool // go on with new lines until the context ends, which is no error
 }
 
 // Match reports whether e is selected, but for Limit.

@@ -47,7 +47,8 @@ type ExecRequest struct {
 	KeepStdin bool
 	Limits    Limits
 	// OnOutput is called in order with all that the program writes. It may
-	// block, and then slows the program down.
+	// block, and then slows the program down; it returns when the call's context
+	// ends. The chunk is its own.
 	OnOutput func(Chunk)
 }
 
@@ -135,7 +136,8 @@ type OutputRange struct {
 	Grep   string // a regular expression: only lines that match
 }
 
-// OutputPage is a part of kept output. Next is where to go on; −1 at the end.
+// OutputPage is a part of kept output. Next is where to go on; −1 where nothing
+// more is kept, which for a program that still runs means not yet.
 type OutputPage struct {
 	Data    []byte `json:"data"`
 	Offset  int64  `json:"offset"`

@@ -117,8 +117,13 @@ func (s Spec) Validate() error {
 
 func (s Spec) validateNames() error {
 	for _, f := range []struct{ name, value string }{
-		{"provider", s.Provider}, {"template", s.Template}, {"flavor", s.Flavor}, {"project_name", s.Project},
-		{"user_id", s.User}, {"thread_id", s.Thread}, {"policy", s.Policy},
+		{"provider", s.Provider},
+		{"template", s.Template},
+		{"flavor", s.Flavor},
+		{"project_name", s.Project},
+		{"user_id", s.User},
+		{"thread_id", s.Thread},
+		{"policy", s.Policy},
 	} {
 		if err := validText(f.name, f.value, maxNameLen); err != nil {
 			return err

@@ -49,7 +49,7 @@ func (l *loop) runUnlessPaused(ctx context.Context) {
 		return
 	}
 	if err := l.run(ctx); err != nil && ctx.Err() == nil {
-		l.logger.Error("background task", slog.String("task", l.task.Name), slog.Any("error", err))
+		l.logger.ErrorContext(ctx, "background task", slog.String("task", l.task.Name), slog.Any("error", err))
 	}
 }
 

@@ -8,6 +8,7 @@ package task
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -97,12 +98,9 @@ func (g *Group) Control(ctx context.Context, name string, verb cove.TaskVerb) er
 }
 
 func (g *Group) names() string {
-	text := ""
+	names := make([]string, len(g.loops))
 	for i, l := range g.loops {
-		if i > 0 {
-			text += ", "
-		}
-		text += l.task.Name
+		names[i] = l.task.Name
 	}
-	return text
+	return strings.Join(names, ", ")
 }

@@ -27,7 +27,7 @@ func TestRunsAtItsInterval(t *testing.T) {
 		tk, n := counter(time.Minute)
 		g := task.Start(silent, tk)
 		defer g.Close()
-		time.Sleep(3*time.Minute + time.Second)
+		<-time.After(3*time.Minute + time.Second)
 		synctest.Wait()
 		if *n != 3 {
 			t.Errorf("ran %d times in three minutes, want 3", *n)
@@ -48,7 +48,7 @@ func TestPauseResumeKick(t *testing.T) {
 			t.Fatal(err)
 		}
 		g.Kick("count")
-		time.Sleep(5 * time.Minute)
+		<-time.After(5 * time.Minute)
 		synctest.Wait()
 		if *n != 0 || g.Status()[0].State != cove.TaskPaused {
 			t.Errorf("a paused task ran %d times and is %s", *n, g.Status()[0].State)
@@ -111,7 +111,7 @@ func TestErrorsAreKeptAndReturned(t *testing.T) {
 		if got := g.Status()[0].LastError; got != "the disk is not well" {
 			t.Errorf("the status shows %q", got)
 		}
-		time.Sleep(2 * time.Minute)
+		<-time.After(2 * time.Minute)
 		synctest.Wait()
 		if g.Status()[0].Runs < 2 {
 			t.Error("an error must not end the task")

@@ -1,0 +1,113 @@
+package audit
+
+import (
+	"errors"
+	"os"
+	"time"
+)
+
+// committer brings lines to the disk and keeps the anchor. It belongs to the
+// goroutine that runs commitLoop.
+type committer struct {
+	anchor   *os.File
+	seal     *sealer
+	buf      []byte
+	written  mark        // what the anchor says
+	synced   int64       // what it said when it was synced last
+	syncedAt time.Time   // and when that was
+	timer    *time.Timer // kicks when the anchor has waited long enough
+	err      error       // the first error of a sync: from then on nothing is promised
+}
+
+// commitLoop runs until Close and then commits a last time. However many callers
+// wait, one sync serves them all: those who come while one is under way share the
+// next.
+func (j *Journal) commitLoop() {
+	defer close(j.stopped)
+	for {
+		select {
+		case <-j.kick:
+			j.commit(false)
+		case <-j.quit:
+			j.commit(true)
+			j.committer.timer.Stop()
+			return
+		}
+	}
+}
+
+func (j *Journal) commit(last bool) {
+	j.mu.Lock()
+	waiting, retired, current, head, dirty := j.waiting, j.retired, j.file, j.head, j.dirty
+	j.waiting, j.retired, j.dirty = nil, nil, false
+	j.mu.Unlock()
+
+	c := &j.committer
+	// After a failed sync the kernel may have dropped the pages and call the
+	// next one a success: it must not be asked again.
+	if c.err == nil && dirty {
+		c.err = j.syncLines(retired, current)
+	}
+	for _, f := range retired {
+		c.err = errors.Join(c.err, f.Close())
+	}
+	if c.err == nil {
+		c.err = c.writeAnchor(head, j.keys.id)
+	}
+	if c.err == nil && c.synced != head.seq {
+		c.err = c.syncAnchor(last || len(retired) > 0, j.cfg.AnchorInterval)
+	}
+	j.mu.Lock()
+	if c.err != nil {
+		err := j.fail(c.err)
+		if waiting != nil {
+			waiting.err = err
+		}
+	}
+	j.anchored = c.synced
+	j.mu.Unlock()
+	if waiting != nil {
+		close(waiting.done)
+	}
+}
+
+func (j *Journal) syncLines(retired []file, current file) error {
+	for _, f := range retired {
+		if err := f.Sync(); err != nil {
+			return err
+		}
+	}
+	if len(retired) > 0 {
+		if err := syncDir(j.cfg.Dir); err != nil {
+			return err
+		}
+	}
+	return current.Sync()
+}
+
+// writeAnchor is called with what is on the disk already: an anchor may be
+// behind the lines, never ahead of them.
+func (c *committer) writeAnchor(head mark, keyID string) error {
+	if c.written == head {
+		return nil
+	}
+	c.buf = encodeAnchor(c.buf, c.seal, keyID, head)
+	if _, err := c.anchor.WriteAt(c.buf, 0); err != nil {
+		return err
+	}
+	c.written = head
+	return nil
+}
+
+// syncAnchor does it now if that is due, or sees that it will be done in time.
+func (c *committer) syncAnchor(now bool, interval time.Duration) error {
+	if wait := interval - time.Since(c.syncedAt); !now && wait > 0 {
+		c.timer.Reset(wait)
+		return nil
+	}
+	if err := c.anchor.Sync(); err != nil {
+		return err
+	}
+	c.synced, c.syncedAt = c.written.seq, time.Now()
+	return nil
+}

@@ -1,0 +1,61 @@
+package audit
+
+import (
+	"path/filepath"
+	"time"
+
+	"github.com/cove-sandbox/cove"
+)
+
+// Config says where a journal is and how it is kept. Zero fields other than Dir
+// take their defaults.
+type Config struct {
+	Dir  string // the folder of the segments; made if it is missing
+	Node string // written into every line
+
+	KeyFile    string // default: Dir with ".key" at its end
+	AnchorFile string // default: Dir with ".anchor" at its end; should be outside Dir
+
+	SegmentBytes   cove.Bytes    // when to begin a new segment; default 64 MiB
+	SyncInterval   time.Duration // how long a line may wait for its sync; default 200 ms
+	AnchorInterval time.Duration // how long the anchor may wait for its own; default 10 s
+}
+
+const (
+	defaultSegmentBytes   = 64 * cove.MiB
+	defaultSyncInterval   = 200 * time.Millisecond
+	defaultAnchorInterval = 10 * time.Second
+
+	// maxLine bounds a line with its newline, for writers and for readers.
+	maxLine = 1 << 20
+)
+
+func (c Config) withDefaults() (Config, error) {
+	switch {
+	case c.Dir == "":
+		return c, cove.InvalidField("journal.dir", "is empty; name the folder of the journal")
+	case c.SegmentBytes < 0:
+		return c, cove.InvalidField("journal.segment_bytes", "%d is negative", int64(c.SegmentBytes))
+	case c.SyncInterval < 0:
+		return c, cove.InvalidField("journal.sync_interval", "%s is negative", c.SyncInterval)
+	case c.AnchorInterval < 0:
+		return c, cove.InvalidField("journal.anchor_interval", "%s is negative", c.AnchorInterval)
+	}
+	c.Dir = filepath.Clean(c.Dir)
+	if c.KeyFile == "" {
+		c.KeyFile = c.Dir + ".key"
+	}
+	if c.AnchorFile == "" {
+		c.AnchorFile = c.Dir + ".anchor"
+	}
+	if c.SegmentBytes == 0 {
+		c.SegmentBytes = defaultSegmentBytes
+	}
+	if c.SyncInterval == 0 {
+		c.SyncInterval = defaultSyncInterval
+	}
+	if c.AnchorInterval == 0 {
+		c.AnchorInterval = defaultAnchorInterval
+	}
+	return c, nil
+}

@@ -1,0 +1,78 @@
+// Package audit keeps the journal of a node: an append-only, hash-chained
+// record of what was about to be done, how it went, and what was refused. It
+// must not decide anything, must not change or drop a line once written, and
+// must not know what the events mean.
+//
+// # Files
+//
+// A journal is a folder and two files beside it. With the folder at
+// /var/lib/cove/journal they are:
+//
+//	journal/journal-00000001.jsonl   the lines, in numbered segments
+//	journal/lock                     locked by the one process that writes
+//	journal.key                      the node's key, mode 0600, 64 hex digits
+//	journal.anchor                   the newest known end of the journal
+//
+// A segment is closed when the next line would make it longer than
+// Config.SegmentBytes; a longer line has a segment to itself. Numbers start at 1
+// and have no gaps. Only the last segment may be empty.
+//
+// # Lines
+//
+// A line is one JSON object: the fields of [cove.Event] in the order of their
+// declaration, then
+//
+//	"anchored"  a sequence number whose anchor was on the disk when the line was
+//	            written; only where it is higher than in the lines before
+//	"prev"      "sum" of the line before; 64 zeros in line 1
+//	"sum"       HMAC-SHA-256, in hex, of all bytes of the line before ,"sum":
+//
+// Sequence numbers start at 1 and have no gaps, and the chain goes on from the
+// last line of a segment to the first of the next. The sum is of the bytes, so
+// that nothing needs to be encoded again to check it, and covers "prev", so that
+// every line can be checked alone: a checker that meets a bad line can go on.
+//
+// Three keys are derived from the node's key as HMAC-SHA-256(key, purpose): one
+// for the chain, one for anchors, one for [Journal.Digest]. Whoever lacks the key
+// can neither change a line nor append one that passes. Whoever has the key, which
+// is root and the user that runs Cove, can.
+//
+// # Writing
+//
+// Each line is one write(2) to a file opened for appending. A line is promised
+// when Append returns: against the death of the process always, against the
+// death of the machine after a sync. A sync is shared by all who wait for one;
+// lines that nobody waits for are synced within Config.SyncInterval.
+//
+// After an error of a write or a sync the journal is broken. It takes no more
+// lines until it is opened again, because what the kernel still holds after such
+// an error is unknown.
+//
+// # Opening
+//
+// Open reads the anchor, checks the anchored line and all that follow it, and
+// goes on from there; lines before the anchor are checked by [Verify] only. Bytes
+// after the last newline are a line whose write was cut off by a crash. Nobody
+// was told that it was written, so it is cut away and a line of kind
+// "journal.recovered" says how many bytes that was. Anything else that is wrong
+// makes Open refuse.
+//
+// # The anchor
+//
+// A chain alone does not show that its end was cut off. The anchor is one record
+// of 512 bytes, overwritten in place after every sync of the lines: the number,
+// the sum and the place of the last synced line, under a sum of its own. It is
+// itself synced every Config.AnchorInterval, when a segment is closed, and on
+// Close.
+//
+// Found for certain: a change of any byte of any line; a line removed, doubled,
+// moved or added, in any place before the anchor; a segment removed or renamed;
+// the end cut off anywhere before the anchor; an anchor removed, changed, taken
+// from another journal, or put back to a state older than the newest "anchored".
+//
+// Not found: whole lines cut from the end of what follows the anchor, which is at
+// most what was written in the last SyncInterval before a crash of the process,
+// and nothing after a Close; and an attacker who puts back an older copy of both
+// the folder and the anchor. Copy the anchor to another machine now and then, and
+// the second is found too: the anchored line must still be there.
+package audit
