@@ -90,8 +90,10 @@ type Kernels interface {
 // Kernel is one live interpreter. Run is never called twice at once; the other
 // methods may be called at any time.
 type Kernel interface {
-	// Run runs code. An interpreter that died is a CodeResult with an Error that
-	// says so; the engine then opens a fresh one for the next call.
+	// Run runs code and hands all that it writes to out, in order; the engine
+	// fills in the streams of the answer. An interpreter that died is a CodeResult
+	// with an Error that says so; the engine then opens a fresh one for the next
+	// call.
 	Run(ctx context.Context, code string, limits Limits, out func(Chunk)) (*CodeResult, error)
 	Interrupt(ctx context.Context) error
 	Alive() bool

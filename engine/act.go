@@ -1,0 +1,223 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cove-sandbox/cove"
+)
+
+// action is a cove.Action with what the road needs beside it: the session it
+// is about, and what the journal says of its content.
+type action struct {
+	cove.Action
+
+	on   bool            // whether it is about a session
+	id   cove.ID         // of that session
+	data json.RawMessage // hashes and lengths for the journal
+}
+
+// step is what an action that was allowed works with.
+type step struct {
+	lease   *lease // nil where the action has no session
+	limits  cove.Limits
+	outcome *cove.Event // filled in by the action as far as it knows better
+}
+
+// act is the only road from a caller to a sandbox: find the session, decide,
+// record the intent, do it, record the outcome.
+func act[T any](ctx context.Context, v view, a action, do func(context.Context, *step) (T, error)) (T, error) {
+	out, d, err := decideAndDo(ctx, v, a, do)
+	if err == nil && d.Effect != cove.Allow {
+		err = denied(d)
+	}
+	return out, withOp(a.Verb, err)
+}
+
+// actOrBlock is act for what runs something: content that policy refuses is an
+// answer that says so, which refuse puts into its form, and not an error.
+func actOrBlock[T any](ctx context.Context, v view, a action, do func(context.Context, *step) (T, error), refuse func(*cove.Execution) T) (T, error) {
+	out, d, err := decideAndDo(ctx, v, a, do)
+	switch {
+	case err != nil || d.Effect == cove.Allow:
+	case d.Effect == cove.Deny && d.Layer == cove.Content:
+		return refuse(v.blocked(a, d)), nil
+	default:
+		err = denied(d)
+	}
+	return out, withOp(a.Verb, err)
+}
+
+// decideAndDo is the road itself. The decision says whether do was reached.
+func decideAndDo[T any](ctx context.Context, v view, a action, do func(context.Context, *step) (T, error)) (out T, d cove.Decision, err error) {
+	var l *lease
+	var missing error
+	a.Principal = v.p
+	if a.on {
+		if l, missing = v.e.find(v.p.Tenant, a.id); l != nil {
+			a.Session = l.view()
+		}
+	}
+	d = v.e.decide(ctx, a)
+	trait := a.Verb.Trait()
+	reads := trait.Reads && d.Effect == cove.Allow
+	began := time.Now()
+	intent := a.event(cove.Intent, d)
+	if !reads {
+		if err := v.e.cfg.Journal.Append(ctx, intent, trait.Durable && d.Effect == cove.Allow); err != nil {
+			return out, d, journalDown(err)
+		}
+	}
+	if d.Effect != cove.Allow {
+		return out, d, nil
+	}
+	s := &step{lease: l, limits: d.Limits, outcome: a.event(cove.AfterIt, cove.Decision{})}
+	s.outcome.Data = nil // the intent has it
+	if err = missing; err == nil {
+		out, err = do(ctx, s)
+	}
+	if reads {
+		return out, d, err
+	}
+	s.outcome.Intent, s.outcome.Wall = intent.Seq, time.Since(began)
+	s.outcome.Code = cove.CodeOf(err)
+	if jerr := v.e.cfg.Journal.Append(context.WithoutCancel(ctx), s.outcome, false); jerr != nil {
+		err = errors.Join(err, journalDown(jerr))
+	}
+	return out, d, err
+}
+
+// actSeq is act for lists: the road is taken when the loop starts.
+func actSeq[T any](ctx context.Context, v view, a action, do func(context.Context, *step) (iter.Seq2[T, error], error)) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		seq, err := act(ctx, v, a, do)
+		if err != nil {
+			var zero T
+			yield(zero, err)
+			return
+		}
+		for item, err := range seq {
+			if !yield(item, withOp(a.Verb, err)) {
+				return
+			}
+		}
+	}
+}
+
+// actDone is act for what has no answer but its error.
+func actDone(ctx context.Context, v view, a action, do func(context.Context, *step) error) error {
+	_, err := act(ctx, v, a, func(ctx context.Context, s *step) (struct{}, error) { return struct{}{}, do(ctx, s) })
+	return err
+}
+
+// decide asks policy, and then a person where policy wants one.
+func (e *Engine) decide(ctx context.Context, a action) cove.Decision {
+	d := e.cfg.Policy.Decide(a.Action)
+	if d.Effect != cove.Ask || e.cfg.Approve == nil {
+		return d
+	}
+	if ok, err := e.cfg.Approve(ctx, a.Action, d); err == nil && ok {
+		d.Effect = cove.Allow
+	} else {
+		d.Effect = cove.Deny
+	}
+	return d
+}
+
+func (a action) event(phase cove.Phase, d cove.Decision) *cove.Event {
+	ev := &cove.Event{
+		Kind: string(a.Verb), Phase: phase, Principal: a.Principal.Name, Tenant: a.Principal.Tenant,
+		Session: a.id, Effect: d.Effect, Data: a.data,
+	}
+	if !a.id.Valid() {
+		ev.Session = "" // what a caller made up does not go into the journal
+	}
+	if a.Session != nil {
+		ev.Provider = a.Session.Provider
+	}
+	if d.Refusal != nil {
+		ev.Rule = d.Refusal.Rule
+	}
+	return ev
+}
+
+func denied(d cove.Decision) error {
+	text, rule := "policy does not allow this", ""
+	if d.Refusal != nil {
+		text, rule = d.Refusal.Reason, d.Refusal.Rule
+	}
+	err := cove.Errorf(cove.Denied, "%s", text).With("rule", rule)
+	if d.Effect == cove.Ask {
+		return err.Reason(cove.ReasonApproval).Remedy("ask somebody who may approve it, or leave it out")
+	}
+	return err
+}
+
+func journalDown(err error) error {
+	return cove.Wrap(cove.Unavailable, err, "the journal cannot be written, so nothing is done").
+		Remedy("free disk space below the journal's folder or mend its permissions, then restart the server")
+}
+
+// withOp names the verb in an error, and makes one of ours from any other.
+func withOp(verb cove.Verb, err error) error {
+	if err == nil {
+		return nil
+	}
+	if e, ok := errors.AsType[*cove.Error](err); ok {
+		c := *e
+		if c.Op == "" {
+			c.Op = string(verb)
+		}
+		return &c
+	}
+	e := cove.Wrap(cove.CodeOf(err), err, "%s", cove.MessageOf(err))
+	e.Op = string(verb)
+	return e
+}
+
+// contentOf is what the journal keeps of a text: its keyed hash and length.
+func (e *Engine) contentOf(text string) json.RawMessage {
+	b := make([]byte, 0, 80)
+	b = append(b, `{"digest":"`...)
+	b = append(b, e.cfg.Journal.Digest([]byte(text))...)
+	b = append(b, `","bytes":`...)
+	b = strconv.AppendInt(b, int64(len(text)), 10)
+	return append(b, '}')
+}
+
+// specOf is what the journal keeps of a request to open: the choices, and the
+// hash of the whole.
+func (e *Engine) specOf(s cove.Spec) json.RawMessage {
+	text, err := json.Marshal(s)
+	if err != nil {
+		return nil // a Spec has only plain values
+	}
+	data, err := json.Marshal(map[string]string{
+		"digest": e.cfg.Journal.Digest(text), "provider": short(s.Provider), "template": short(s.Template), "flavor": short(s.Flavor),
+	})
+	if err != nil {
+		return nil // nor has a map of strings
+	}
+	return data
+}
+
+// short cuts a word that a caller made up.
+func short(word string) string { return strings.ToValidUTF8(word[:min(len(word), 64)], "") }
+
+// madeSession tells the journal which session an action made.
+func madeSession(id cove.ID) json.RawMessage { return json.RawMessage(`{"made":"` + string(id) + `"}`) }
+
+// note writes what the engine did by itself. The journal refusing is logged by
+// the caller's own error: a note never stops a clean-up.
+func (e *Engine) note(ctx context.Context, kind string, s *cove.Session, reason string) {
+	data, _ := json.Marshal(map[string]string{"reason": reason}) // a map of strings cannot fail
+	ev := &cove.Event{Kind: kind, Phase: cove.EngineNote, Tenant: s.Tenant, Session: s.ID, Provider: s.Provider, Data: data}
+	if err := e.cfg.Journal.Append(context.WithoutCancel(ctx), ev, false); err != nil {
+		e.cfg.Logger.ErrorContext(ctx, "journal note", errAttr(err), sessionAttr(s.ID))
+	}
+}

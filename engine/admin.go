@@ -1,0 +1,159 @@
+package engine
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"github.com/cove-sandbox/cove"
+)
+
+// admin is the part of the platform for operators.
+type admin struct{ v view }
+
+func (p admin) does(verb cove.Verb) action { return action{Action: cove.Action{Verb: verb}} }
+
+// CreateKey implements [cove.Admin].
+func (p admin) CreateKey(ctx context.Context, req cove.KeyRequest) (*cove.Key, string, error) {
+	secret := cove.NewSecret()
+	k, err := act(ctx, p.v, p.does(cove.AdminCreateKey), func(ctx context.Context, st *step) (*cove.Key, error) {
+		if err := req.Validate(); err != nil {
+			return nil, err
+		}
+		if req.Tenant == "" {
+			req.Tenant = cove.DefaultTenant
+		}
+		k := &cove.Key{
+			ID: cove.NewID(), Name: req.Name, Tenant: req.Tenant, Hash: cove.HashSecret(secret), Scopes: req.Scopes,
+			Limits: req.Limits, Defaults: req.Defaults, CreatedAt: time.Now(),
+		}
+		if req.TTL > 0 {
+			k.ExpiresAt = k.CreatedAt.Add(req.TTL)
+		}
+		st.outcome.Data = madeSession(k.ID)
+		return k, p.v.e.cfg.Store.PutKey(ctx, k)
+	})
+	if err != nil {
+		return nil, "", err
+	}
+	return shown(k), secret, nil
+}
+
+// shown is a key without its hash, which no caller needs.
+func shown(k *cove.Key) *cove.Key {
+	c := *k
+	c.Hash = nil
+	return &c
+}
+
+// Keys implements [cove.Admin].
+func (p admin) Keys(ctx context.Context) iter.Seq2[*cove.Key, error] {
+	return actSeq(ctx, p.v, p.does(cove.AdminKeys), func(ctx context.Context, _ *step) (iter.Seq2[*cove.Key, error], error) {
+		return func(yield func(*cove.Key, error) bool) {
+			for k, err := range p.v.e.cfg.Store.Keys(ctx) {
+				if err == nil {
+					k = shown(k)
+				}
+				if !yield(k, err) {
+					return
+				}
+			}
+		}, nil
+	})
+}
+
+// RevokeKey implements [cove.Admin]. Revoking twice is no error.
+func (p admin) RevokeKey(ctx context.Context, id cove.ID) error {
+	return actDone(ctx, p.v, p.does(cove.AdminRevokeKey), func(ctx context.Context, _ *step) error {
+		for k, err := range p.v.e.cfg.Store.Keys(ctx) {
+			if err != nil {
+				return err
+			}
+			if k.ID != id {
+				continue
+			}
+			if k.RevokedAt.IsZero() {
+				k.RevokedAt = time.Now()
+			}
+			return p.v.e.cfg.Store.PutKey(ctx, k)
+		}
+		return cove.Errorf(cove.NotFound, "there is no key %.40q", string(id))
+	})
+}
+
+// Tenant implements [cove.Admin]. A tenant nobody wrote down has no bounds.
+func (p admin) Tenant(ctx context.Context, name string) (*cove.TenantReport, error) {
+	return act(ctx, p.v, p.does(cove.AdminTenant), func(ctx context.Context, _ *step) (*cove.TenantReport, error) {
+		if err := cove.ValidTenant(name); err != nil {
+			return nil, err
+		}
+		k, err := p.v.e.tenants.load(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		r := &cove.TenantReport{Tenant: cove.Tenant{Name: name, Quota: k.quota}, CPU: k.used}
+		r.Sessions, r.Memory = p.v.e.gate.Of(name)
+		return r, nil
+	})
+}
+
+// SetTenant implements [cove.Admin].
+func (p admin) SetTenant(ctx context.Context, t cove.Tenant) error {
+	return actDone(ctx, p.v, p.does(cove.AdminSetTenant), func(ctx context.Context, _ *step) error {
+		if err := cove.ValidTenant(t.Name); err != nil {
+			return err
+		}
+		if err := t.Quota.Validate(); err != nil {
+			return err
+		}
+		t.UpdatedAt = time.Now()
+		return p.v.e.tenants.put(ctx, t)
+	})
+}
+
+// Stats implements [cove.Admin].
+func (p admin) Stats(ctx context.Context) (*cove.Stats, error) {
+	return act(ctx, p.v, p.does(cove.AdminStats), func(context.Context, *step) (*cove.Stats, error) {
+		return p.v.e.stats(p.v.p), nil
+	})
+}
+
+// Tasks implements [cove.Admin].
+func (p admin) Tasks(ctx context.Context) ([]cove.TaskStatus, error) {
+	return act(ctx, p.v, p.does(cove.AdminTasks), func(context.Context, *step) ([]cove.TaskStatus, error) {
+		return p.v.e.tasks.Status(), nil
+	})
+}
+
+// ControlTask implements [cove.Admin].
+func (p admin) ControlTask(ctx context.Context, name string, do cove.TaskVerb) ([]cove.TaskStatus, error) {
+	return act(ctx, p.v, p.does(cove.AdminControlTask), func(ctx context.Context, _ *step) ([]cove.TaskStatus, error) {
+		if err := p.v.e.tasks.Control(ctx, name, do); err != nil {
+			return nil, err
+		}
+		return p.v.e.tasks.Status(), nil
+	})
+}
+
+// Events implements [cove.Admin].
+func (p admin) Events(ctx context.Context, f cove.EventFilter) iter.Seq2[cove.Event, error] {
+	return actSeq(ctx, p.v, p.does(cove.AdminEvents), func(ctx context.Context, _ *step) (iter.Seq2[cove.Event, error], error) {
+		return p.v.e.cfg.Journal.Events(ctx, f), nil
+	})
+}
+
+// Doctor implements [cove.Admin].
+func (p admin) Doctor(ctx context.Context) ([]cove.ProviderReport, error) {
+	return act(ctx, p.v, p.does(cove.AdminDoctor), func(ctx context.Context, _ *step) ([]cove.ProviderReport, error) {
+		e := p.v.e
+		var list []cove.ProviderReport
+		for _, provider := range e.cfg.Providers {
+			caps, err := e.probes.of(ctx, provider)
+			if err != nil {
+				caps = cove.Capabilities{Why: cove.MessageOf(err), Remedy: cove.RemedyOf(err)}
+			}
+			list = append(list, cove.ProviderReport{Name: provider.Name(), Default: provider.Name() == e.cfg.Provider, Capabilities: caps})
+		}
+		return list, nil
+	})
+}

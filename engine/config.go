@@ -1,0 +1,134 @@
+package engine
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cove-sandbox/cove"
+)
+
+// Config is what an Engine is made of. Providers, Provider, Policy, Store,
+// Journal, Archives and Output are required; every other zero value is a
+// default that is said beside it.
+type Config struct {
+	Providers []cove.Provider
+	Provider  string   // the one that serves when a request names none
+	Fallback  []string // tried in order when Provider is not ready; never implicit
+	Policy    cove.Policy
+	Policies  []string // the command policies that a session may name
+	Store     cove.Store
+	Journal   cove.Journal
+	Archives  cove.Archives
+	Output    *os.Root     // where long output is kept
+	Kernels   cove.Kernels // nil: running code in a context is Unsupported
+	Runner    cove.Runner  // nil: runs are Unsupported
+	// Approve asks a person about an action that policy wants agreed to. nil: no
+	// one can be asked, and such an action is denied.
+	Approve func(ctx context.Context, a cove.Action, d cove.Decision) (bool, error)
+	Logger  *slog.Logger // nil: silent
+	Node    string       // this server's name, in records and the journal
+
+	Flavors  map[string]cove.Resources // nil: small, medium, large
+	Defaults cove.Spec                 // what requests mean where they and their key say nothing
+	Volumes  []string                  // host paths below which volumes may be
+	Shared   []cove.Volume             // mounted in every session
+
+	MaxSessions int        // sessions with a sandbox at once; 0: no bound but memory
+	MaxMemory   cove.Bytes // their flavors' memory together; 0: no bound
+	Evict       bool       // make room by stopping the least recently used idle session
+	QueueLength int        // callers that may wait for room; 0: 100
+	PoolSize    int        // spares kept ready of each kind; 0: none
+	MaxPool     int        // spares in all; 0: 100
+
+	ExecTimeout  time.Duration // for a program that asks for none; 0: 33 s
+	StartTimeout time.Duration // for creating a sandbox; 0: 180 s
+	KeepStopped  time.Duration // how long a stopped session is kept; 0: 24 h
+	KeepEnded    time.Duration // how long an ended one is remembered; 0: 24 h
+
+	CleanupInterval time.Duration // between looks for expired sessions; 0: 60 s
+	OrphanInterval  time.Duration // between looks for orphans; 0: 600 s
+	PoolInterval    time.Duration // between looks at the pool; 0: 10 s
+
+	OutputBudget cove.Bytes // of one stream, in an answer; 0: 20 KiB
+	OutputKept   cove.Bytes // of one program, on disk; 0: 16 MiB
+	MaxFileSize  cove.Bytes // of one file that a caller writes; 0: 100 MiB
+}
+
+// BuiltinFlavors are the sizes that exist unless the operator says otherwise.
+func BuiltinFlavors() map[string]cove.Resources {
+	return map[string]cove.Resources{
+		"small":  {CPUs: 1, Memory: cove.GiB, PIDs: 256},
+		"medium": {CPUs: 2, Memory: 2 * cove.GiB, PIDs: 512},
+		"large":  {CPUs: 4, Memory: 4 * cove.GiB, PIDs: 1024},
+	}
+}
+
+func (c Config) withDefaults() Config {
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Flavors == nil {
+		c.Flavors = BuiltinFlavors()
+	}
+	c.Defaults = fill(c.Defaults, cove.Spec{
+		Template: "base", Flavor: "small", Idle: 30 * time.Minute, Lifetime: 24 * time.Hour,
+		Network:   cove.Network{Mode: cove.NetworkNone},
+		Workspace: cove.Workspace{Kind: cove.WorkspaceMemory, Size: 500 * cove.MiB, Files: 100_000},
+	})
+	orInt(&c.QueueLength, 100)
+	orInt(&c.MaxPool, 100)
+	orInt(&c.ExecTimeout, 33*time.Second)
+	orInt(&c.StartTimeout, 180*time.Second)
+	orInt(&c.KeepStopped, 24*time.Hour)
+	orInt(&c.KeepEnded, 24*time.Hour)
+	orInt(&c.CleanupInterval, 60*time.Second)
+	orInt(&c.OrphanInterval, 600*time.Second)
+	orInt(&c.PoolInterval, 10*time.Second)
+	orInt(&c.OutputBudget, 20*cove.KiB)
+	orInt(&c.OutputKept, 16*cove.MiB)
+	orInt(&c.MaxFileSize, 100*cove.MiB)
+	return c
+}
+
+func orInt[T ~int | ~int64](v *T, def T) {
+	if *v == 0 {
+		*v = def
+	}
+}
+
+// validate reports what an operator wrote that cannot be meant.
+func (c Config) validate() error {
+	names := c.providerNames()
+	for _, name := range append([]string{c.Provider}, c.Fallback...) {
+		if !slices.Contains(names, name) {
+			return cove.InvalidField("SANDBOX_PROVIDER", "%q is not a provider of this build; use one of %s", name, strings.Join(names, ", "))
+		}
+	}
+	if _, ok := c.Flavors[c.Defaults.Flavor]; !ok {
+		return cove.InvalidField("MSB_DEFAULT_FLAVOR", "%q is unknown; use one of %s", c.Defaults.Flavor, c.flavorNames())
+	}
+	return c.Defaults.Validate()
+}
+
+func (c Config) providerNames() []string {
+	names := make([]string, len(c.Providers))
+	for i, p := range c.Providers {
+		names[i] = p.Name()
+	}
+	return names
+}
+
+func (c Config) flavorNames() string {
+	var names []string
+	for name := range c.Flavors {
+		names = append(names, name)
+	}
+	slices.SortFunc(names, func(a, b string) int {
+		return int(c.Flavors[a].Memory/cove.MiB) - int(c.Flavors[b].Memory/cove.MiB)
+	})
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,286 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/cove-sandbox/cove"
+)
+
+// Bounds on the interpreters of one session.
+const (
+	maxContexts     = 32
+	maxContextQueue = 16
+)
+
+// contexts is the part of the platform that runs code that remembers.
+type contexts struct {
+	v  view
+	id cove.ID
+}
+
+// slot is one interpreter of a session. turn holds one token, taken by who
+// runs; waiting counts those who want it.
+type slot struct {
+	info    cove.CodeContext
+	turn    chan struct{}
+	waiting chan struct{} // one element for each that runs or waits
+	kernel  cove.Kernel   // owned by who has the turn; read by Interrupt through lease.mu
+}
+
+func newSlot(info cove.CodeContext) *slot {
+	s := &slot{info: info, turn: make(chan struct{}, 1), waiting: make(chan struct{}, maxContextQueue+1)}
+	s.turn <- struct{}{}
+	return s
+}
+
+// Run implements [cove.Contexts].
+func (c contexts) Run(ctx context.Context, req cove.CodeRequest) (*cove.CodeResult, error) {
+	a := on(cove.ContextRun, c.id)
+	a.Code = &req
+	a.data = c.v.e.contentOf(req.Code)
+	return actOrBlock(ctx, c.v, a, func(ctx context.Context, st *step) (*cove.CodeResult, error) {
+		if err := req.Validate(); err != nil {
+			return nil, err
+		}
+		sandbox, err := st.lease.enter()
+		if err != nil {
+			return nil, err
+		}
+		defer st.lease.leave()
+		s, err := c.slot(st.lease, req)
+		if err != nil {
+			return nil, err
+		}
+		limits := req.Limits.Tighten(st.limits)
+		if limits.Wall == 0 {
+			limits.Wall = c.v.e.cfg.ExecTimeout
+		}
+		out, err := c.v.e.runCode(ctx, st.lease, s, sandbox, req, limits)
+		if err == nil {
+			st.outcome.Outcome = out.Outcome
+		}
+		return out, err
+	}, func(x *cove.Execution) *cove.CodeResult { return &cove.CodeResult{Execution: *x} })
+}
+
+// runCode runs code in a slot and puts what it wrote into the answer.
+func (e *Engine) runCode(ctx context.Context, l *lease, s *slot, sandbox cove.Sandbox, req cove.CodeRequest, limits cove.Limits) (*cove.CodeResult, error) {
+	var flooded atomic.Bool
+	id, log := e.newLog(l, limits, req.OnOutput, func() {
+		flooded.Store(true)
+		if k := s.alive(l); k != nil {
+			_ = k.Interrupt(ctx) // the time limit ends what does not listen
+		}
+	})
+	out, err := s.run(ctx, l, sandbox, e.cfg.Kernels, req.Code, limits, func(c cove.Chunk) {
+		_, _ = log.Writer(c.Stream).Write(c.Data) // a log never fails
+	})
+	log.Close()
+	if err != nil {
+		return nil, errors.Join(err, log.Remove())
+	}
+	if flooded.Load() {
+		out.Outcome = cove.OutputLimit
+	}
+	out.Context, out.Provider = s.info.Name, l.provider()
+	e.tenants.count(l.tenant, tally{execs: 1})
+	return out, l.settle(id, log, &out.Execution)
+}
+
+// slot finds the context of a request, or makes the language's default one.
+func (c contexts) slot(l *lease, req cove.CodeRequest) (*slot, error) {
+	name := req.Context
+	if name == "" {
+		name = req.Language
+	}
+	l.mu.Lock()
+	s := l.contexts[name]
+	l.mu.Unlock()
+	switch {
+	case s == nil && req.Context != "":
+		return nil, cove.Errorf(cove.NotFound, "there is no context %.40q in this session", name).Remedy("open it first")
+	case s == nil:
+		return c.add(l, cove.ContextSpec{Name: name, Language: req.Language})
+	case req.Language != "" && req.Language != s.info.Language:
+		return nil, cove.InvalidField("language", "context %q speaks %s", name, s.info.Language)
+	}
+	return s, nil
+}
+
+// add puts a context into the session; its interpreter starts when it is used.
+func (c contexts) add(l *lease, spec cove.ContextSpec) (*slot, error) {
+	if err := c.speaks(spec.Language); err != nil {
+		return nil, err
+	}
+	if spec.Name == "" {
+		spec.Name = string(cove.NewID())
+	}
+	if len(spec.Name) > 64 || strings.ContainsAny(spec.Name, "\x00/\n") {
+		return nil, cove.InvalidField("context_id", "%.80q cannot be a name; use up to 64 letters, digits and -", spec.Name)
+	}
+	if spec.Dir == "" {
+		spec.Dir = cove.WorkspacePath
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if s := l.contexts[spec.Name]; s != nil {
+		if s.info.Language != spec.Language {
+			return nil, cove.Errorf(cove.Conflict, "context %q exists and speaks %s", spec.Name, s.info.Language)
+		}
+		return s, nil
+	}
+	if len(l.contexts) >= maxContexts {
+		return nil, cove.Errorf(cove.Exhausted, "the session has %d contexts, as many as it may", maxContexts).Remedy("close one first")
+	}
+	s := newSlot(cove.CodeContext{Name: spec.Name, Language: spec.Language, Dir: spec.Dir, CreatedAt: time.Now()})
+	l.contexts[spec.Name] = s
+	return s, nil
+}
+
+// speaks reports a language for which there is no interpreter.
+func (c contexts) speaks(language string) error {
+	kernels := c.v.e.cfg.Kernels
+	if kernels == nil {
+		return cove.Errorf(cove.Unsupported, "this build has no interpreters that remember").Remedy("run the code as a program instead")
+	}
+	if !slices.Contains(kernels.Languages(), language) {
+		return cove.InvalidField("language", "%.40q is unknown; use one of %s", language, strings.Join(kernels.Languages(), ", "))
+	}
+	return nil
+}
+
+// run waits for the context's turn and runs code in its interpreter, starting
+// one where there is none alive.
+func (s *slot) run(ctx context.Context, l *lease, sandbox cove.Sandbox, kernels cove.Kernels, code string, limits cove.Limits, out func(cove.Chunk)) (*cove.CodeResult, error) {
+	select {
+	case s.waiting <- struct{}{}:
+		defer func() { <-s.waiting }()
+	default:
+		return nil, cove.Errorf(cove.Exhausted, "%d calls wait for context %q already", maxContextQueue, s.info.Name).
+			Reason(cove.ReasonQueueFull).With("retry_after", 1)
+	}
+	select {
+	case <-s.turn:
+		defer func() { s.turn <- struct{}{} }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	k := s.alive(l)
+	if k == nil {
+		fresh, err := kernels.Open(ctx, sandbox, cove.ContextSpec{Name: s.info.Name, Language: s.info.Language, Dir: s.info.Dir})
+		if err != nil {
+			return nil, err
+		}
+		k = fresh
+		s.set(l, k)
+	}
+	return k.Run(ctx, code, limits, out)
+}
+
+func (s *slot) alive(l *lease) cove.Kernel {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if s.kernel != nil && s.kernel.Alive() {
+		return s.kernel
+	}
+	return nil
+}
+
+func (s *slot) set(l *lease, k cove.Kernel) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s.kernel = k
+}
+
+// close ends the interpreter. It is called when no new call can reach the slot.
+func (s *slot) close(ctx context.Context) {
+	if s.kernel != nil {
+		_ = s.kernel.Close(ctx) // an interpreter that will not close goes with its sandbox
+	}
+}
+
+// Open implements [cove.Contexts].
+func (c contexts) Open(ctx context.Context, spec cove.ContextSpec) (*cove.CodeContext, error) {
+	return act(ctx, c.v, on(cove.ContextOpen, c.id), func(_ context.Context, st *step) (*cove.CodeContext, error) {
+		if _, err := st.lease.enter(); err != nil {
+			return nil, err
+		}
+		defer st.lease.leave()
+		s, err := c.add(st.lease, spec)
+		if err != nil {
+			return nil, err
+		}
+		info := s.info
+		return &info, nil
+	})
+}
+
+// List implements [cove.Contexts].
+func (c contexts) List(ctx context.Context) iter.Seq2[cove.CodeContext, error] {
+	return actSeq(ctx, c.v, on(cove.ContextList, c.id), func(_ context.Context, st *step) (iter.Seq2[cove.CodeContext, error], error) {
+		st.lease.mu.Lock()
+		defer st.lease.mu.Unlock()
+		var list []cove.CodeContext
+		for _, s := range st.lease.contexts {
+			info := s.info
+			info.Busy = len(s.waiting) > 0
+			list = append(list, info)
+		}
+		slices.SortFunc(list, func(a, b cove.CodeContext) int { return strings.Compare(a.Name, b.Name) })
+		return each(list), nil
+	})
+}
+
+// Interrupt implements [cove.Contexts].
+func (c contexts) Interrupt(ctx context.Context, name string) error {
+	return c.with(ctx, cove.ContextInterrupt, name, func(ctx context.Context, l *lease, s *slot) error {
+		if k := s.alive(l); k != nil {
+			return k.Interrupt(ctx)
+		}
+		return nil
+	})
+}
+
+// Restart implements [cove.Contexts]. What runs in the context is ended.
+func (c contexts) Restart(ctx context.Context, name string) error {
+	return c.with(ctx, cove.ContextRestart, name, func(ctx context.Context, l *lease, s *slot) error {
+		k := s.alive(l)
+		s.set(l, nil)
+		if k == nil {
+			return nil
+		}
+		return k.Close(ctx)
+	})
+}
+
+// Close implements [cove.Contexts].
+func (c contexts) Close(ctx context.Context, name string) error {
+	return c.with(ctx, cove.ContextClose, name, func(ctx context.Context, l *lease, s *slot) error {
+		l.mu.Lock()
+		delete(l.contexts, name)
+		k := s.kernel
+		l.mu.Unlock()
+		if k == nil {
+			return nil
+		}
+		return k.Close(ctx)
+	})
+}
+
+func (c contexts) with(ctx context.Context, verb cove.Verb, name string, do func(context.Context, *lease, *slot) error) error {
+	return actDone(ctx, c.v, on(verb, c.id), func(ctx context.Context, st *step) error {
+		st.lease.mu.Lock()
+		s := st.lease.contexts[name]
+		st.lease.mu.Unlock()
+		if s == nil {
+			return cove.Errorf(cove.NotFound, "there is no context %.40q in this session", name)
+		}
+		return do(ctx, st.lease, s)
+	})
+}

@@ -1,0 +1,123 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/admission"
+	"github.com/cove-sandbox/cove/internal/pool"
+	"github.com/cove-sandbox/cove/internal/task"
+)
+
+// Engine runs sessions. Make one with Open, give each caller a view with As,
+// and Close it at the end.
+type Engine struct {
+	cfg     Config
+	gate    *admission.Gate
+	pool    *pool.Pool
+	tasks   *task.Group
+	probes  probes
+	tenants tenants
+	runs    runTable
+	began   time.Time
+
+	mu     sync.RWMutex
+	leases map[cove.ID]*lease // guarded by mu; all that have not ended
+	keys   map[leaseKey]*lease
+	owners map[string]int // live sessions of each principal
+	claims map[claimKey]chan struct{}
+	closed bool
+}
+
+// Open takes up the sessions that the store and the providers have, removes
+// what belongs to nobody, and starts the background tasks.
+func Open(ctx context.Context, cfg Config) (*Engine, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	e := &Engine{
+		cfg: cfg, began: time.Now(),
+		gate:   admission.New(admission.Config{Sessions: cfg.MaxSessions, Memory: cfg.MaxMemory, Queue: cfg.QueueLength}),
+		leases: map[cove.ID]*lease{}, keys: map[leaseKey]*lease{}, owners: map[string]int{},
+		claims: map[claimKey]chan struct{}{},
+	}
+	e.probes.init(cfg.Providers)
+	e.tenants.store = cfg.Store
+	e.pool = pool.New(pool.Config{Size: cfg.PoolSize, Max: cfg.MaxPool, Prepare: e.prepare})
+	if err := e.recover(ctx); err != nil {
+		return nil, err
+	}
+	e.tasks = task.Start(
+		cfg.Logger,
+		task.Task{Name: "expiry", Every: cfg.CleanupInterval, Run: e.expire},
+		task.Task{Name: "orphans", Every: cfg.OrphanInterval, Run: e.removeOrphans},
+		task.Task{Name: "pool", Every: cfg.PoolInterval, Run: e.pool.Fill},
+		task.Task{Name: "records", Every: cfg.CleanupInterval, Run: e.tidyRecords},
+	)
+	return e, nil
+}
+
+// Close stops the background tasks, ends the programs that callers wait for,
+// and lets go of the sandboxes without destroying them: sessions whose provider
+// can keep them alive are there again after the next Open. It closes neither
+// the store nor the journal nor the providers.
+func (e *Engine) Close(ctx context.Context) error {
+	e.mu.Lock()
+	if e.closed {
+		e.mu.Unlock()
+		return nil
+	}
+	e.closed = true
+	leases := e.allLeases()
+	e.mu.Unlock()
+
+	e.tasks.Close()
+	e.runs.close()
+	for _, l := range leases {
+		l.letGo(ctx)
+	}
+	return errors.Join(e.pool.Close(ctx), e.tenants.flush(ctx))
+}
+
+// allLeases returns the table. The caller holds mu.
+func (e *Engine) allLeases() []*lease {
+	all := make([]*lease, 0, len(e.leases))
+	for _, l := range e.leases {
+		all = append(all, l)
+	}
+	return all
+}
+
+// snapshotLeases returns the table as it is now.
+func (e *Engine) snapshotLeases() []*lease {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	return e.allLeases()
+}
+
+// As returns the platform as p sees it.
+func (e *Engine) As(p cove.Principal) cove.Platform {
+	if p.Tenant == "" {
+		p.Tenant = cove.DefaultTenant
+	}
+	return view{e, p}
+}
+
+// view is an Engine bound to one caller.
+type view struct {
+	e *Engine
+	p cove.Principal
+}
+
+func (v view) Sessions() cove.Sessions             { return sessions{v} }
+func (v view) Processes(id cove.ID) cove.Processes { return processes{v, id} }
+func (v view) Files(id cove.ID) cove.Files         { return files{v, id} }
+func (v view) Contexts(id cove.ID) cove.Contexts   { return contexts{v, id} }
+func (v view) Ports(id cove.ID) cove.Ports         { return ports{v, id} }
+func (v view) Snapshots() cove.Snapshots           { return snapshots{v} }
+func (v view) Runs() cove.Runs                     { return runs{v} }
+func (v view) Admin() cove.Admin                   { return admin{v} }

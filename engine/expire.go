@@ -1,0 +1,68 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/cove-sandbox/cove"
+)
+
+// expire ends the sessions whose time is up.
+func (e *Engine) expire(ctx context.Context) (int64, error) {
+	var n int64
+	var failed error
+	for _, l := range e.snapshotLeases() {
+		if ctx.Err() != nil {
+			break
+		}
+		if !l.expired(time.Now()) {
+			continue
+		}
+		ended, err := e.expireOne(ctx, l)
+		failed = errors.Join(failed, err)
+		if ended {
+			n++
+		}
+	}
+	return n, failed
+}
+
+// expireOne ends a session unless somebody uses or changes it: what somebody
+// changes is looked at again next time.
+func (e *Engine) expireOne(ctx context.Context, l *lease) (bool, error) {
+	if !l.tryTurn() {
+		return false, nil
+	}
+	defer l.giveTurn()
+	s := l.view()
+	if s.State == cove.Ended || !l.expired(time.Now()) {
+		return false, nil
+	}
+	if err := e.end(ctx, l, cove.ReasonSessionExpired); err != nil {
+		return false, err
+	}
+	e.note(ctx, "session.expired", s, cove.ReasonSessionExpired)
+	return true, nil
+}
+
+// tidyRecords forgets sessions that ended long ago and writes the CPU time
+// that tenants used.
+func (e *Engine) tidyRecords(ctx context.Context) (int64, error) {
+	failed := e.tenants.flush(ctx)
+	var n int64
+	before := time.Now().Add(-e.cfg.KeepEnded)
+	for s, err := range e.cfg.Store.Sessions(ctx, cove.SessionFilter{State: cove.Ended}) {
+		if err != nil {
+			return n, errors.Join(failed, err)
+		}
+		if s.EndedAt.After(before) {
+			continue
+		}
+		if err := e.cfg.Store.DeleteSession(ctx, s.ID); err != nil {
+			return n, errors.Join(failed, err)
+		}
+		n++
+	}
+	return n, failed
+}

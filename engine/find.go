@@ -1,0 +1,80 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/cove-sandbox/cove"
+)
+
+// find returns the tenant's session. What is somebody else's, ended or unknown
+// is NotFound, the first and the last without a word more.
+func (e *Engine) find(tenant string, id cove.ID) (*lease, error) {
+	e.mu.RLock()
+	l, closed := e.leases[id], e.closed
+	e.mu.RUnlock()
+	if closed {
+		return nil, cove.Errorf(cove.Unavailable, "the server is shutting down").Remedy("try again when it is back")
+	}
+	if l != nil {
+		if l.tenant != tenant {
+			return nil, noSession(id)
+		}
+		if l.expired(time.Now()) {
+			return nil, gone(&cove.Session{Cause: cove.ReasonSessionExpired})
+		}
+		return l, nil
+	}
+	return nil, e.findEnded(tenant, id)
+}
+
+// findEnded says why a session that is not in the table is gone.
+func (e *Engine) findEnded(tenant string, id cove.ID) error {
+	if !id.Valid() {
+		return noSession(id)
+	}
+	// The look-up is a bounded read of one row and must not depend on whether
+	// the caller has gone: its answer is the caller's error.
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	s, err := e.cfg.Store.GetSession(ctx, id)
+	switch {
+	case cove.CodeOf(err) == cove.NotFound:
+		return noSession(id)
+	case err != nil:
+		return err
+	case s.Tenant != tenant || s.State != cove.Ended:
+		return noSession(id)
+	}
+	return gone(s)
+}
+
+func noSession(id cove.ID) error {
+	return cove.Errorf(cove.NotFound, "there is no session %.40q", string(id))
+}
+
+// insert puts a lease into the table. The caller holds mu.
+func (e *Engine) insert(l *lease, s *cove.Session) {
+	e.leases[s.ID] = l
+	e.owners[s.Owner]++
+	if k, ok := keyOf(s); ok && s.State.Live() {
+		e.keys[k] = l
+	}
+}
+
+// forget takes a lease out of the table.
+func (e *Engine) forget(l *lease) {
+	s := l.view()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.leases[s.ID] != l {
+		return
+	}
+	delete(e.leases, s.ID)
+	if e.owners[s.Owner]--; e.owners[s.Owner] <= 0 {
+		delete(e.owners, s.Owner)
+	}
+	if k, ok := keyOf(s); ok && e.keys[k] == l {
+		delete(e.keys, k)
+	}
+}

@@ -1,0 +1,109 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/admission"
+)
+
+// Fork implements [cove.Snapshots].
+func (p snapshots) Fork(ctx context.Context, id cove.ID, as cove.ForkRequest) (*cove.Session, error) {
+	return act(ctx, p.v, on(cove.SnapshotFork, id), func(ctx context.Context, st *step) (*cove.Session, error) {
+		e := p.v.e
+		req := cove.OpenRequest{
+			Spec:           cove.Spec{User: as.User, Thread: as.Thread, Metadata: as.Metadata},
+			IdempotencyKey: as.IdempotencyKey,
+		}
+		if err := req.Validate(); err != nil {
+			return nil, err
+		}
+		what := struct {
+			From cove.ID
+			As   cove.Spec
+		}{id, req.Spec}
+		s, err := e.once(ctx, p.v.p, as.IdempotencyKey, what, func() (*cove.Session, error) { return e.fork(ctx, p.v.p, st.lease, req.Spec) })
+		if err == nil {
+			st.outcome.Data = madeSession(s.ID)
+		}
+		return s, err
+	})
+}
+
+// fork doubles a running session under a new id.
+func (e *Engine) fork(ctx context.Context, p cove.Principal, from *lease, as cove.Spec) (*cove.Session, error) {
+	if err := from.takeTurn(ctx); err != nil {
+		return nil, err
+	}
+	defer from.giveTurn()
+	s := from.view()
+	if err := usable(s); err != nil {
+		return nil, err
+	}
+	forker, ok := cove.As[cove.Forker](from.box())
+	if !ok {
+		return nil, lacks(from, cove.PowerFork)
+	}
+	spec := s.Spec.Clone()
+	spec.User, spec.Thread, spec.Metadata = as.User, as.Thread, as.Metadata
+	l, mine, err := e.reserve(p, spec)
+	if err != nil {
+		return nil, err
+	}
+	if !mine {
+		return nil, cove.Errorf(cove.Conflict, "user_id and thread_id have a live session already").
+			With("session_id", string(l.id)).Remedy("leave them out, or close that session first")
+	}
+	defer l.giveTurn()
+	if err := e.double(ctx, l, s, forker); err != nil {
+		l.change(func(s *cove.Session) { s.State, s.Cause = cove.Ended, cove.ReasonSessionClosed })
+		e.forget(l)
+		return nil, err
+	}
+	e.tenants.count(l.tenant, tally{opened: 1})
+	out := l.view()
+	out.Created = true
+	return out, nil
+}
+
+// double makes the copy's sandbox. It holds both turns.
+func (e *Engine) double(ctx context.Context, l *lease, from *cove.Session, forker cove.Forker) (err error) {
+	ticket, err := e.admit(ctx, l.view(), cove.RejectWhenFull, nil)
+	if err != nil {
+		return err
+	}
+	l.change(func(s *cove.Session) { s.Provider = from.Provider })
+	if err = e.save(ctx, l); err == nil {
+		err = e.adopt(ctx, l, ticket, func(ctx context.Context) (cove.Sandbox, error) {
+			return forker.Fork(ctx, l.id, l.view().Spec)
+		})
+	}
+	if err != nil {
+		ticket.Leave()
+		_ = e.cfg.Store.DeleteSession(context.WithoutCancel(ctx), l.id) // recovery removes what is left
+	}
+	return err
+}
+
+// adopt puts a sandbox that make gives into a lease and marks it running. On
+// error the sandbox is gone.
+func (e *Engine) adopt(ctx context.Context, l *lease, ticket *admission.Ticket, create func(context.Context) (cove.Sandbox, error)) error {
+	sandbox, err := create(ctx)
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	l.sandbox, l.ticket, l.runsLines = sandbox, ticket, e.probes.shell(l.rec.Provider)
+	l.rec.State, l.rec.Isolation = cove.Running, sandbox.Isolation()
+	l.touch(time.Now())
+	l.mu.Unlock()
+	if err := e.save(ctx, l); err != nil {
+		l.mu.Lock()
+		l.sandbox, l.ticket = nil, nil
+		l.mu.Unlock()
+		e.destroy(ctx, sandbox)
+		return err
+	}
+	return nil
+}

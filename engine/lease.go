@@ -1,0 +1,218 @@
+package engine
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/admission"
+)
+
+// lease is a session in memory: its record, its sandbox and what runs in it.
+type lease struct {
+	id     cove.ID
+	tenant string
+
+	turn  chan struct{} // holds one token; taken by what changes the state
+	saved sync.Mutex    // one write of the record at a time
+
+	programs sync.WaitGroup // those who wait for background programs
+
+	mu        sync.Mutex
+	rec       cove.Session               // guarded by mu, as all below
+	sandbox   cove.Sandbox               // nil unless Running or Paused
+	runsLines string                     // the shell of the sandbox
+	ticket    *admission.Ticket          // room at the gate; nil unless there is a sandbox
+	busy      int                        // actions under way inside
+	running   map[int]cove.Process       // all programs under way
+	procs     map[cove.PID]*process      // background programs, ended ones too
+	outputs   []kept                     // long output of foreground programs, oldest first
+	contexts  map[string]*slot           // interpreters
+	watchers  map[int]context.CancelFunc // streams to end when the sandbox goes
+	nextWait  int                        // the next number in running and watchers
+}
+
+// leaseKey is what a session is found by.
+type leaseKey struct{ tenant, user, thread string }
+
+func newLease(rec cove.Session) *lease {
+	l := &lease{
+		id: rec.ID, tenant: rec.Tenant, turn: make(chan struct{}, 1), rec: rec,
+		running: map[int]cove.Process{}, procs: map[cove.PID]*process{},
+		contexts: map[string]*slot{}, watchers: map[int]context.CancelFunc{},
+	}
+	l.turn <- struct{}{}
+	return l
+}
+
+func keyOf(s *cove.Session) (leaseKey, bool) {
+	return leaseKey{s.Tenant, s.Spec.User, s.Spec.Thread}, s.Spec.User != "" || s.Spec.Thread != ""
+}
+
+// takeTurn waits until nothing else changes the lease's state.
+func (l *lease) takeTurn(ctx context.Context) error {
+	select {
+	case <-l.turn:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// tryTurn takes the turn if nobody has it.
+func (l *lease) tryTurn() bool {
+	select {
+	case <-l.turn:
+		return true
+	default:
+		return false
+	}
+}
+
+func (l *lease) giveTurn() { l.turn <- struct{}{} }
+
+// view returns the record as a caller may see it.
+func (l *lease) view() *cove.Session {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.viewLocked()
+}
+
+func (l *lease) viewLocked() *cove.Session {
+	s := l.rec
+	s.Spec = s.Spec.Clone()
+	s.Busy = l.busy > 0
+	s.ExpiresAt = l.deadline()
+	return &s
+}
+
+// deadline is when the session ends if nobody touches it. The caller holds mu.
+func (l *lease) deadline() time.Time {
+	at := l.rec.ExpiresAt
+	if l.rec.Spec.Lifetime > 0 {
+		if end := l.rec.CreatedAt.Add(l.rec.Spec.Lifetime); end.Before(at) {
+			at = end
+		}
+	}
+	return at
+}
+
+// expired reports whether the session's time is up at now, and which of its
+// times. What is busy does not time out; a lifetime ends all the same.
+func (l *lease) expired(now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.rec.State == cove.Creating {
+		return false
+	}
+	life := l.rec.Spec.Lifetime
+	if life > 0 && !now.Before(l.rec.CreatedAt.Add(life)) {
+		return true
+	}
+	return l.busy == 0 && !now.Before(l.rec.ExpiresAt)
+}
+
+// touch marks activity. The caller holds mu.
+func (l *lease) touch(now time.Time) {
+	l.rec.LastActivity = now
+	l.rec.ExpiresAt = later(l.rec.ExpiresAt, now.Add(l.rec.Spec.Idle))
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// enter marks the lease as busy and returns its sandbox. Every enter is paired
+// with a leave.
+func (l *lease) enter() (cove.Sandbox, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := usable(&l.rec); err != nil {
+		return nil, err
+	}
+	l.busy++
+	l.touch(time.Now())
+	return l.sandbox, nil
+}
+
+func (l *lease) leave() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.busy--
+	l.touch(time.Now())
+}
+
+// usable reports why nothing can run in a session now.
+func usable(s *cove.Session) error {
+	switch s.State {
+	case cove.Running:
+		return nil
+	case cove.Stopped:
+		return cove.Errorf(cove.Conflict, "the session is stopped").Reason(cove.ReasonSessionStopped).Remedy("start it first; its files are kept")
+	case cove.Paused:
+		return cove.Errorf(cove.Conflict, "the session is paused").Reason(cove.ReasonSessionPaused).Remedy("resume it first")
+	case cove.Creating:
+		return cove.Errorf(cove.Conflict, "the session is still being made").Remedy("try again in a moment")
+	case cove.Failed:
+		return cove.Errorf(cove.Conflict, "the session is broken: %s", s.Cause).Remedy("close it and open a new one")
+	case cove.Ended:
+		return gone(s)
+	}
+	return cove.Errorf(cove.Internal, "the session is in an unknown state")
+}
+
+// gone is the answer for a session that has ended.
+func gone(s *cove.Session) error {
+	text := map[string]string{
+		cove.ReasonSessionExpired: "the session has expired",
+		cove.ReasonSessionClosed:  "the session was closed",
+		cove.ReasonNodeLost:       "the session was lost: what held it is gone",
+	}[s.Cause]
+	if text == "" {
+		text = "the session has ended"
+	}
+	return cove.Errorf(cove.NotFound, "%s", text).Reason(s.Cause).Remedy("open a new one; its files are gone unless they were kept")
+}
+
+// change sets fields of the record.
+func (l *lease) change(set func(*cove.Session)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	set(&l.rec)
+}
+
+// save puts the record into the store.
+func (e *Engine) save(ctx context.Context, l *lease) error {
+	l.saved.Lock()
+	defer l.saved.Unlock()
+	l.mu.Lock()
+	rec := l.rec
+	rec.Spec = rec.Spec.Clone()
+	l.mu.Unlock()
+	if err := e.cfg.Store.PutSession(ctx, &rec); err != nil {
+		return err
+	}
+	l.change(func(s *cove.Session) { s.Version = rec.Version })
+	return nil
+}
+
+// watch registers a stream that must end with the sandbox, and returns the
+// context it lives in.
+func (l *lease) watch(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	l.mu.Lock()
+	n := l.nextWait
+	l.nextWait++
+	l.watchers[n] = cancel
+	l.mu.Unlock()
+	return ctx, func() {
+		cancel()
+		l.mu.Lock()
+		delete(l.watchers, n)
+		l.mu.Unlock()
+	}
+}

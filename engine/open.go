@@ -1,0 +1,239 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/admission"
+)
+
+// getOrCreate returns the live session of the request's key, or makes one.
+func (e *Engine) getOrCreate(ctx context.Context, p cove.Principal, req cove.OpenRequest) (*cove.Session, error) {
+	if err := req.Validate(); err != nil {
+		return nil, err
+	}
+	spec, err := e.resolve(p, req.Spec)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		l, mine, err := e.reserve(p, spec)
+		if err != nil {
+			return nil, err
+		}
+		if mine {
+			return e.create(ctx, l, req)
+		}
+		s, err := e.reuse(ctx, l, req, spec)
+		if !errors.Is(err, errVanished) {
+			return s, err
+		}
+	}
+}
+
+// errVanished says that a session ended between finding it and using it.
+var errVanished = errors.New("the session ended meanwhile")
+
+// reserve finds the lease of a spec's key, or puts a fresh one into the table
+// so that whoever comes next waits for it.
+func (e *Engine) reserve(p cove.Principal, spec cove.Spec) (l *lease, mine bool, err error) {
+	now := time.Now()
+	rec := cove.Session{
+		ID: cove.NewID(), Tenant: p.Tenant, Owner: p.Name, Spec: spec, State: cove.Creating, Node: e.cfg.Node,
+		CreatedAt: now, LastActivity: now, ExpiresAt: now.Add(spec.Idle),
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return nil, false, cove.Errorf(cove.Unavailable, "the server is shutting down").Remedy("try again when it is back")
+	}
+	if k, ok := keyOf(&rec); ok {
+		if l := e.keys[k]; l != nil {
+			return l, false, nil
+		}
+	}
+	if most := p.Limits.Sessions; most > 0 && e.owners[p.Name] >= most {
+		return nil, false, cove.Errorf(cove.Exhausted, "this key has %d sessions, as many as it may", most).
+			Reason(cove.ReasonTenantQuota).With("retry_after", 5).Remedy("close one first")
+	}
+	l = newLease(rec)
+	<-l.turn // create gives it back
+	e.insert(l, &rec)
+	return l, true, nil
+}
+
+// reuse hands out a session that exists, once nobody is changing it.
+func (e *Engine) reuse(ctx context.Context, l *lease, req cove.OpenRequest, spec cove.Spec) (*cove.Session, error) {
+	if err := l.takeTurn(ctx); err != nil {
+		return nil, err
+	}
+	defer l.giveTurn()
+	s := l.view()
+	if !s.State.Live() || l.expired(time.Now()) {
+		cause := cove.ReasonSessionExpired
+		if s.State == cove.Failed {
+			cause = s.Cause
+		}
+		if err := e.end(ctx, l, cause); err != nil {
+			return nil, err
+		}
+		return nil, errVanished
+	}
+	if fields := s.Spec.Differs(asHeld(req.Spec, spec)); len(fields) > 0 {
+		return nil, cove.Errorf(cove.Conflict, "session %s is live and was opened with other %s", s.ID, strings.Join(fields, ", ")).
+			Reason(cove.ReasonSpecDiffers).With("fields", fields).With("session_id", string(s.ID)).
+			Remedy("leave the fields out, or close the session first")
+	}
+	if s.State == cove.Stopped {
+		if err := e.wake(ctx, l, req.OnFull, req.OnQueue); err != nil {
+			return nil, err
+		}
+	}
+	l.mu.Lock()
+	l.touch(time.Now())
+	l.mu.Unlock()
+	e.tenants.count(l.tenant, tally{opened: 1, reused: 1})
+	return l.view(), nil
+}
+
+// asHeld returns the fields of a request in the form in which a session
+// has them, so that the two can be compared.
+func asHeld(asked, resolved cove.Spec) cove.Spec {
+	want := asked.Clone()
+	if asked.Env != nil {
+		want.Env = resolved.Env
+	}
+	if asked.Metadata != nil {
+		want.Metadata = resolved.Metadata
+	}
+	if asked.Volumes != nil {
+		want.Volumes = resolved.Volumes
+	}
+	return want
+}
+
+// create makes the sandbox of a reserved lease. It holds the lease's turn.
+func (e *Engine) create(ctx context.Context, l *lease, req cove.OpenRequest) (*cove.Session, error) {
+	defer l.giveTurn()
+	err := e.give(ctx, l, req.OnFull, req.OnQueue)
+	if err != nil {
+		l.change(func(s *cove.Session) { s.State, s.Cause = cove.Ended, cove.ReasonSessionClosed })
+		e.forget(l)
+		if derr := e.cfg.Store.DeleteSession(context.WithoutCancel(ctx), l.id); derr != nil {
+			e.cfg.Logger.ErrorContext(ctx, "delete record of a session that could not be made", errAttr(derr), sessionAttr(l.id))
+		}
+		return nil, err
+	}
+	e.tenants.count(l.tenant, tally{opened: 1})
+	s := l.view()
+	s.Created = true
+	return s, nil
+}
+
+// give takes room and puts a sandbox into a lease that has none. On error the
+// room is free again and no sandbox is left.
+func (e *Engine) give(ctx context.Context, l *lease, onFull cove.OnFull, told func(int)) error {
+	s := l.view()
+	provider, err := e.choose(ctx, s.Spec)
+	if err != nil {
+		return err
+	}
+	if err := e.checkSnapshot(ctx, s, provider); err != nil {
+		return err
+	}
+	ticket, err := e.admit(ctx, s, onFull, told)
+	if err != nil {
+		return err
+	}
+	l.change(func(r *cove.Session) { r.Provider, r.Spec.Provider = provider.Name(), provider.Name() })
+	if err = e.save(ctx, l); err == nil {
+		err = e.install(ctx, l, provider, ticket)
+	}
+	if err != nil {
+		ticket.Leave()
+	}
+	return err
+}
+
+// install makes the sandbox, restores its files and marks the lease running.
+func (e *Engine) install(ctx context.Context, l *lease, provider cove.Provider, ticket *admission.Ticket) error {
+	s := l.view()
+	return e.adopt(ctx, l, ticket, func(ctx context.Context) (cove.Sandbox, error) {
+		sandbox, err := e.makeSandbox(ctx, provider, s)
+		if err != nil || !s.Archived {
+			return sandbox, err
+		}
+		if err := e.restore(ctx, sandbox, s.ID); err != nil {
+			e.destroy(ctx, sandbox)
+			return nil, err
+		}
+		return sandbox, nil
+	})
+}
+
+// makeSandbox takes a spare from the pool or makes a sandbox from scratch.
+func (e *Engine) makeSandbox(ctx context.Context, provider cove.Provider, s *cove.Session) (cove.Sandbox, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, e.cfg.StartTimeout,
+		cove.Errorf(cove.Timeout, "the sandbox did not start within %s", e.cfg.StartTimeout))
+	defer cancel()
+	if s.Archived {
+		s.Spec.Snapshot = "" // the archive is newer, and what was deleted since stays deleted
+	}
+	sandbox, err := e.fromPool(ctx, s)
+	if sandbox == nil && err == nil {
+		sandbox, err = provider.Create(ctx, s.ID, s.Spec)
+	}
+	if err != nil {
+		e.probes.doubt(provider.Name())
+		if cause := context.Cause(ctx); cause != nil && ctx.Err() != nil {
+			return nil, cause
+		}
+	}
+	return sandbox, err
+}
+
+func (e *Engine) fromPool(ctx context.Context, s *cove.Session) (cove.Sandbox, error) {
+	if s.Spec.Snapshot != "" {
+		return nil, nil //nolint:nilnil // no spare has these files: the caller makes one
+	}
+	spare, ok := e.pool.Take(cove.Mold{Provider: s.Provider, Template: s.Spec.Template, Workspace: s.Spec.Workspace.Kind})
+	e.tasks.Kick("pool")
+	if !ok {
+		return nil, nil //nolint:nilnil // an empty pool is no error: the caller makes one
+	}
+	return spare.Claim(ctx, s.ID, s.Spec)
+}
+
+// prepare makes a spare for the pool.
+func (e *Engine) prepare(ctx context.Context, m cove.Mold) (cove.Spare, error) {
+	p, ok := e.probes.provider(m.Provider)
+	if !ok {
+		return nil, cove.Errorf(cove.Unsupported, "provider %s is not there", m.Provider)
+	}
+	preparer, ok := cove.As[cove.Preparer](p)
+	if !ok {
+		return nil, cove.Errorf(cove.Unsupported, "provider %s cannot prepare sandboxes", m.Provider)
+	}
+	return preparer.Prepare(ctx, m)
+}
+
+// destroy ends a sandbox that no record speaks of any more. What it cannot
+// end now the orphans task tries again.
+func (e *Engine) destroy(ctx context.Context, sandbox cove.Sandbox) {
+	if sandbox == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), destroyTime)
+	defer cancel()
+	if err := sandbox.Destroy(ctx); err != nil {
+		e.cfg.Logger.ErrorContext(ctx, "destroy sandbox; the orphans task tries again", errAttr(err), sessionAttr(sandbox.ID()))
+	}
+}
+
+const destroyTime = 30 * time.Second
+
+func providerAttr(name string) slog.Attr { return slog.String("provider", name) }

@@ -1,0 +1,104 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"strings"
+
+	"github.com/cove-sandbox/cove"
+)
+
+// removeOrphans ends sandboxes, archives and outputs that no session owns.
+func (e *Engine) removeOrphans(ctx context.Context) (int64, error) {
+	var n int64
+	var failed error
+	for _, p := range e.cfg.Providers {
+		gone, err := e.removeOrphansOf(ctx, p)
+		n += gone
+		failed = errors.Join(failed, err)
+	}
+	gone, err := e.removeArchives(ctx)
+	return n + gone, errors.Join(failed, err, e.removeOutputs())
+}
+
+// removeOrphansOf ends the sandboxes of one provider that no session owns. Ids
+// are collected first and looked up after, so that a sandbox made in between is
+// never taken for an orphan: its session is in the table before it is made.
+func (e *Engine) removeOrphansOf(ctx context.Context, p cove.Provider) (int64, error) {
+	var n int64
+	var failed error
+	var ids []cove.ID
+	for id, err := range p.List(ctx) {
+		if err != nil {
+			return 0, err
+		}
+		ids = append(ids, id)
+	}
+	for _, id := range ids {
+		if ctx.Err() != nil {
+			break
+		}
+		if e.owned(id, func(s *cove.Session) bool { return s.State != cove.Stopped }) {
+			continue
+		}
+		if err := p.Remove(ctx, id); err != nil {
+			failed = errors.Join(failed, err)
+			continue
+		}
+		e.note(ctx, "sandbox.orphan_removed", &cove.Session{ID: id, Provider: p.Name()}, "no session owns it")
+		n++
+	}
+	return n, failed
+}
+
+// owned reports whether a session in the table answers for an id.
+func (e *Engine) owned(id cove.ID, as func(*cove.Session) bool) bool {
+	e.mu.RLock()
+	l := e.leases[id]
+	e.mu.RUnlock()
+	if l == nil {
+		return false
+	}
+	if len(l.turn) == 0 {
+		return true // somebody is changing it: not now
+	}
+	return as(l.view())
+}
+
+func (e *Engine) removeArchives(ctx context.Context) (int64, error) {
+	var n int64
+	var ids []cove.ID
+	for id, err := range e.cfg.Archives.List(ctx) {
+		if err != nil {
+			return 0, err
+		}
+		ids = append(ids, id)
+	}
+	for _, id := range ids {
+		if e.owned(id, func(s *cove.Session) bool { return s.Archived }) {
+			continue
+		}
+		if err := e.cfg.Archives.Delete(ctx, id); err != nil {
+			return n, err
+		}
+		n++
+	}
+	return n, nil
+}
+
+// removeOutputs deletes kept output whose session is gone.
+func (e *Engine) removeOutputs() error {
+	entries, err := fs.ReadDir(e.cfg.Output.FS(), ".")
+	if err != nil {
+		return err
+	}
+	var failed error
+	for _, entry := range entries {
+		session, _, _ := strings.Cut(entry.Name(), "-")
+		if !e.owned(cove.ID(session), func(*cove.Session) bool { return true }) {
+			failed = errors.Join(failed, e.cfg.Output.RemoveAll(entry.Name()))
+		}
+	}
+	return failed
+}

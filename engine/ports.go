@@ -1,0 +1,45 @@
+package engine
+
+import (
+	"context"
+	"net"
+
+	"github.com/cove-sandbox/cove"
+)
+
+// ports is the part of the platform that reaches into one session.
+type ports struct {
+	v  view
+	id cove.ID
+}
+
+// Dial implements [cove.Ports]. The session is busy until the connection is
+// closed.
+func (p ports) Dial(ctx context.Context, port int) (net.Conn, error) {
+	return act(ctx, p.v, on(cove.PortDial, p.id), func(ctx context.Context, st *step) (net.Conn, error) {
+		if port < 1 || port > 65535 {
+			return nil, cove.InvalidField("port", "%d is not a port; use 1 to 65535", port)
+		}
+		sandbox, err := st.lease.enter()
+		if err != nil {
+			return nil, err
+		}
+		dialer, ok := cove.As[cove.Dialer](sandbox)
+		if !ok {
+			st.lease.leave()
+			return nil, lacks(st.lease, cove.PowerDial)
+		}
+		conn, err := dialer.Dial(ctx, port)
+		if err != nil {
+			st.lease.leave()
+			return nil, err
+		}
+		return &leavingConn{Conn: conn, leave: st.lease.leave}, nil
+	})
+}
+
+// lacks is the answer where a provider cannot do something.
+func lacks(l *lease, power cove.Power) error {
+	return cove.Errorf(cove.Unsupported, "provider %s has no power to %s", l.provider(), power).
+		With("power", string(power)).Remedy("open the session with a provider that has it; cove doctor lists them")
+}

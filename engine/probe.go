@@ -1,0 +1,110 @@
+package engine
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/cove-sandbox/cove"
+)
+
+// probes remembers for a while what the providers said they can do.
+type probes struct {
+	list []cove.Provider
+
+	mu   sync.Mutex
+	seen map[string]probed // guarded by mu
+}
+
+type probed struct {
+	caps cove.Capabilities
+	at   time.Time
+}
+
+// probeAge is how long an answer holds, and probeTime how long one may take.
+const (
+	probeAge  = 10 * time.Second
+	probeTime = 10 * time.Second
+)
+
+func (p *probes) init(list []cove.Provider) {
+	p.list = list
+	p.seen = map[string]probed{}
+}
+
+func (p *probes) provider(name string) (cove.Provider, bool) {
+	i := slices.IndexFunc(p.list, func(o cove.Provider) bool { return o.Name() == name })
+	if i < 0 {
+		return nil, false
+	}
+	return p.list[i], true
+}
+
+// of returns what a provider can do now.
+func (p *probes) of(ctx context.Context, provider cove.Provider) (cove.Capabilities, error) {
+	p.mu.Lock()
+	was, ok := p.seen[provider.Name()]
+	p.mu.Unlock()
+	if ok && time.Since(was.at) < probeAge {
+		return was.caps, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, probeTime)
+	defer cancel()
+	caps, err := provider.Probe(ctx)
+	if err != nil {
+		return caps, cove.Wrap(cove.Unavailable, err, "provider %s cannot be probed", provider.Name()).Remedy("see cove doctor")
+	}
+	p.mu.Lock()
+	p.seen[provider.Name()] = probed{caps, time.Now()}
+	p.mu.Unlock()
+	return caps, nil
+}
+
+// shell is what runs lines in a provider's sandboxes.
+func (p *probes) shell(name string) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s := p.seen[name].caps.Shell; s != "" {
+		return s
+	}
+	return "bash"
+}
+
+// doubt forgets an answer, after the provider broke its word.
+func (p *probes) doubt(name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.seen, name)
+}
+
+// choose returns the provider that serves a resolved spec. Another than the
+// one asked for serves only where the operator wrote an order, the request
+// named none, and the first is not ready.
+func (e *Engine) choose(ctx context.Context, s cove.Spec) (cove.Provider, error) {
+	names := []string{s.Provider}
+	if s.Provider == "" {
+		names = append([]string{e.cfg.Provider}, e.cfg.Fallback...)
+	}
+	var first error
+	for _, name := range names {
+		p, ok := e.probes.provider(name)
+		if !ok {
+			return nil, cove.InvalidField("provider", "%.40q is unknown", name)
+		}
+		caps, err := e.probes.of(ctx, p)
+		if err == nil {
+			err = caps.Check(name, s)
+		}
+		if err == nil {
+			return p, nil
+		}
+		if first == nil {
+			first = err
+		}
+		if cove.CodeOf(err) != cove.Unavailable {
+			return nil, err
+		}
+	}
+	return nil, first
+}

@@ -1,0 +1,122 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/admission"
+)
+
+// recover makes the table, the providers and the journal agree again after a
+// stop or a crash: sessions whose sandbox is there go on, others end with the
+// cause, and what nobody owns is removed.
+func (e *Engine) recover(ctx context.Context) error {
+	var all []*cove.Session
+	for s, err := range e.cfg.Store.Sessions(ctx, cove.SessionFilter{}) {
+		if err != nil {
+			return err
+		}
+		all = append(all, s)
+	}
+	for _, s := range all {
+		if err := e.recoverOne(ctx, s); err != nil {
+			return err
+		}
+	}
+	if err := e.recoverRuns(ctx); err != nil {
+		return err
+	}
+	_, err := e.removeOrphans(ctx)
+	return err
+}
+
+func (e *Engine) recoverOne(ctx context.Context, s *cove.Session) error {
+	l := newLease(*s)
+	switch s.State {
+	case cove.Running, cove.Paused:
+		sandbox, err := e.attach(ctx, s)
+		if err != nil {
+			return e.lose(ctx, l, s, err)
+		}
+		l.sandbox, l.runsLines = sandbox, e.probes.shell(s.Provider)
+		l.ticket = e.gate.Admit(admission.Claim{Tenant: s.Tenant, Memory: s.Spec.Resources.Memory})
+		// Activity is not written down at every step, so nobody knows how long
+		// the session was idle: it gets its whole time anew.
+		l.touch(time.Now())
+	case cove.Stopped, cove.Failed:
+	case cove.Creating:
+		return e.abort(ctx, s)
+	case cove.Ended:
+		return nil
+	}
+	return e.takeUp(ctx, l)
+}
+
+func (e *Engine) attach(ctx context.Context, s *cove.Session) (cove.Sandbox, error) {
+	p, ok := e.probes.provider(s.Provider)
+	if !ok {
+		return nil, cove.Errorf(cove.Unavailable, "provider %s is not part of this server any more", s.Provider)
+	}
+	if _, err := e.probes.of(ctx, p); err != nil {
+		return nil, err
+	}
+	return p.Attach(ctx, s.ID)
+}
+
+// abort forgets a session whose making a crash cut short.
+func (e *Engine) abort(ctx context.Context, s *cove.Session) error {
+	e.note(ctx, "session.aborted", s, "the server stopped while it was being made")
+	return e.cfg.Store.DeleteSession(ctx, s.ID)
+}
+
+// lose ends a session whose sandbox is gone, and says so. One whose files are
+// still in the archive, because a crash came while it was waking up, is stopped
+// again instead.
+func (e *Engine) lose(ctx context.Context, l *lease, s *cove.Session, cause error) error {
+	e.cfg.Logger.WarnContext(ctx, "session lost", sessionAttr(s.ID), providerAttr(s.Provider), errAttr(cause))
+	if s.Archived {
+		l.rec.State, l.rec.ExpiresAt = cove.Stopped, time.Now().Add(e.cfg.KeepStopped)
+		return e.takeUp(ctx, l)
+	}
+	l.rec.State, l.rec.Cause, l.rec.EndedAt = cove.Ended, cove.ReasonNodeLost, time.Now()
+	if err := e.save(ctx, l); err != nil {
+		return err
+	}
+	e.note(ctx, "session.lost", s, cove.MessageOf(cause))
+	return nil
+}
+
+// takeUp puts a lease from an earlier life into the table.
+func (e *Engine) takeUp(ctx context.Context, l *lease) error {
+	if err := e.save(ctx, l); err != nil {
+		return err
+	}
+	s := l.view()
+	e.mu.Lock()
+	e.insert(l, s)
+	e.mu.Unlock()
+	e.note(ctx, "session.recovered", s, string(s.State))
+	return nil
+}
+
+// recoverRuns ends the runs that a stop cut short.
+func (e *Engine) recoverRuns(ctx context.Context) error {
+	var cut []*cove.Run
+	for r, err := range e.cfg.Store.Runs(ctx, cove.RunRunning) {
+		if err != nil {
+			return err
+		}
+		cut = append(cut, r)
+	}
+	for _, r := range cut {
+		r.State, r.EndedAt = cove.RunFailed, time.Now()
+		r.Answer = &cove.RunAnswer{Status: "error", Error: &cove.RunError{
+			Type: cove.RunUnavailable, Message: "the server stopped while the run went on; submit it again",
+		}}
+		if err := e.cfg.Store.PutRun(ctx, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,120 @@
+package engine
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/cove-sandbox/cove"
+)
+
+// fill returns s with its zero fields taken from def.
+func fill(s, def cove.Spec) cove.Spec {
+	or(&s.Provider, def.Provider)
+	or(&s.Template, def.Template)
+	or(&s.Flavor, def.Flavor)
+	or(&s.Project, def.Project)
+	or(&s.Policy, def.Policy)
+	or(&s.Snapshot, def.Snapshot)
+	or(&s.Idle, def.Idle)
+	or(&s.Lifetime, def.Lifetime)
+	or(&s.Resources.CPUs, def.Resources.CPUs)
+	or(&s.Resources.Memory, def.Resources.Memory)
+	or(&s.Resources.PIDs, def.Resources.PIDs)
+	or(&s.Workspace.Kind, def.Workspace.Kind)
+	or(&s.Workspace.Size, def.Workspace.Size)
+	or(&s.Workspace.Files, def.Workspace.Files)
+	or(&s.Require.Isolation, def.Require.Isolation)
+	if s.Network.Mode == "" {
+		s.Network = def.Network
+	}
+	s.Env = merged(s.Env, def.Env)
+	s.Metadata = merged(s.Metadata, def.Metadata)
+	return s
+}
+
+func or[T comparable](v *T, def T) {
+	var zero T
+	if *v == zero {
+		*v = def
+	}
+}
+
+// merged returns a with what b adds.
+func merged(a, b map[string]string) map[string]string {
+	for k, v := range b {
+		if _, ok := a[k]; !ok {
+			if a == nil {
+				a = map[string]string{}
+			}
+			a[k] = v
+		}
+	}
+	return a
+}
+
+// resolve fills in what a request left out: request beats key beats settings
+// beats flavor. It refuses names that this platform does not know.
+func (e *Engine) resolve(p cove.Principal, asked cove.Spec) (cove.Spec, error) {
+	s := asked.Clone()
+	s.Floors = asked.Asked()
+	s = fill(s, p.Defaults.Clone())
+	s = fill(s, e.cfg.Defaults.Clone())
+	flavor, ok := e.cfg.Flavors[s.Flavor]
+	if !ok {
+		return s, cove.InvalidField("flavor", "%.40q is unknown; use one of %s", s.Flavor, e.cfg.flavorNames())
+	}
+	s = fill(s, cove.Spec{Resources: flavor})
+	if s.Policy != "" && !slices.Contains(e.cfg.Policies, s.Policy) {
+		return s, cove.InvalidField("policy", "%.40q is unknown; use one of %s", s.Policy, strings.Join(e.cfg.Policies, ", "))
+	}
+	if s.Provider != "" && !slices.Contains(e.cfg.providerNames(), s.Provider) {
+		return s, cove.InvalidField("provider", "%.40q is unknown; use one of %s", s.Provider, strings.Join(e.cfg.providerNames(), ", "))
+	}
+	return e.resolveVolumes(s)
+}
+
+// resolveVolumes checks what was asked for against the operator's list and adds
+// what the operator mounts everywhere.
+func (e *Engine) resolveVolumes(s cove.Spec) (cove.Spec, error) {
+	for i, v := range s.Volumes {
+		real, err := e.allowedSource(v.Source)
+		if err != nil {
+			return s, err
+		}
+		s.Volumes[i].Source = real
+	}
+	for _, v := range e.cfg.Shared {
+		if !slices.ContainsFunc(s.Volumes, func(o cove.Volume) bool { return o.Target == v.Target }) {
+			s.Volumes = append(s.Volumes, v)
+		}
+	}
+	return s, s.Validate()
+}
+
+// allowedSource returns the real path of a volume's source, which must lie
+// below a path on the operator's list however either is spelled.
+func (e *Engine) allowedSource(source string) (string, error) {
+	outside := cove.InvalidField("volumes", "%.200q is not below a path that the operator allows; allowed are: %s", source, listOrNone(e.cfg.Volumes))
+	real, err := filepath.EvalSymlinks(source)
+	if err != nil {
+		return "", outside // whether it exists is not the caller's to learn
+	}
+	for _, allowed := range e.cfg.Volumes {
+		root, err := filepath.EvalSymlinks(allowed)
+		if err != nil {
+			continue
+		}
+		if rel, err := filepath.Rel(root, real); err == nil && filepath.IsLocal(rel) {
+			return real, nil
+		}
+	}
+	return "", outside
+}
+
+func listOrNone(list []string) string {
+	if len(list) == 0 {
+		return "none (COVE_VOLUMES is empty)"
+	}
+	return strings.Join(list, ", ")
+}

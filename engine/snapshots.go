@@ -1,0 +1,180 @@
+package engine
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"github.com/cove-sandbox/cove"
+)
+
+// snapshots is the part of the platform that saves, doubles and holds.
+type snapshots struct{ v view }
+
+// Pause implements [cove.Snapshots]. Pausing a paused session is no error.
+func (p snapshots) Pause(ctx context.Context, id cove.ID) (*cove.Session, error) {
+	return sessions(p).change(ctx, cove.SnapshotPause, id, func(ctx context.Context, l *lease, s *cove.Session) error {
+		if s.State == cove.Paused {
+			return nil
+		}
+		if err := usable(s); err != nil {
+			return err
+		}
+		pauser, ok := cove.As[cove.Pauser](l.box())
+		if !ok {
+			return lacks(l, cove.PowerPause)
+		}
+		if err := pauser.Pause(ctx); err != nil {
+			return err
+		}
+		return p.v.e.moveTo(ctx, l, cove.Paused)
+	})
+}
+
+// Resume implements [cove.Snapshots]. Resuming a running session is no error.
+func (p snapshots) Resume(ctx context.Context, id cove.ID) (*cove.Session, error) {
+	return sessions(p).change(ctx, cove.SnapshotResume, id, func(ctx context.Context, l *lease, s *cove.Session) error {
+		if s.State == cove.Paused {
+			return p.v.e.thaw(ctx, l)
+		}
+		return usable(s)
+	})
+}
+
+// thaw lets a paused lease go on. The caller holds the turn.
+func (e *Engine) thaw(ctx context.Context, l *lease) error {
+	pauser, ok := cove.As[cove.Pauser](l.box())
+	if !ok {
+		return lacks(l, cove.PowerPause)
+	}
+	if err := pauser.Resume(ctx); err != nil {
+		return err
+	}
+	return e.moveTo(ctx, l, cove.Running)
+}
+
+// moveTo records another state of a lease that keeps its sandbox.
+func (e *Engine) moveTo(ctx context.Context, l *lease, state cove.State) error {
+	l.mu.Lock()
+	l.rec.State = state
+	l.touch(time.Now())
+	l.mu.Unlock()
+	return e.save(ctx, l)
+}
+
+// box is the sandbox of a lease, or nil.
+func (l *lease) box() cove.Sandbox {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.sandbox
+}
+
+// Snapshot implements [cove.Snapshots].
+func (p snapshots) Snapshot(ctx context.Context, id cove.ID, name string) (*cove.Snapshot, error) {
+	var saved *cove.Snapshot
+	_, err := sessions(p).change(ctx, cove.SnapshotSnapshot, id, func(ctx context.Context, l *lease, s *cove.Session) error {
+		var err error
+		saved, err = p.v.e.saveFiles(ctx, l, s, name)
+		return err
+	})
+	return saved, err
+}
+
+// saveFiles makes a snapshot of a lease's files. The caller holds the turn.
+func (e *Engine) saveFiles(ctx context.Context, l *lease, s *cove.Session, name string) (*cove.Snapshot, error) {
+	if len(name) > 256 {
+		return nil, cove.InvalidField("name", "is longer than 256 bytes")
+	}
+	box := l.box()
+	if box == nil {
+		return nil, usable(s)
+	}
+	shooter, ok := cove.As[cove.Snapshotter](box)
+	if !ok {
+		return nil, lacks(l, cove.PowerSnapshot)
+	}
+	rec := &cove.Snapshot{
+		ID: cove.NewID(), Tenant: s.Tenant, Session: s.ID, Name: name,
+		Provider: s.Provider, Template: s.Spec.Template, CreatedAt: time.Now(),
+	}
+	size, err := shooter.Snapshot(ctx, rec.ID)
+	if err != nil {
+		return nil, err
+	}
+	rec.Size = size
+	if err := e.cfg.Store.PutSnapshot(ctx, rec); err != nil {
+		e.dropSnapshot(ctx, rec)
+		return nil, err
+	}
+	return rec, nil
+}
+
+// dropSnapshot frees saved files that no record speaks of.
+func (e *Engine) dropSnapshot(ctx context.Context, rec *cove.Snapshot) {
+	if p, ok := e.probes.provider(rec.Provider); ok {
+		if keeper, ok := cove.As[cove.SnapshotKeeper](p); ok {
+			if err := keeper.RemoveSnapshot(context.WithoutCancel(ctx), rec.ID); err != nil {
+				e.cfg.Logger.ErrorContext(ctx, "remove snapshot", errAttr(err), providerAttr(rec.Provider))
+			}
+		}
+	}
+}
+
+// checkSnapshot reports a snapshot that a session cannot start from.
+func (e *Engine) checkSnapshot(ctx context.Context, s *cove.Session, provider cove.Provider) error {
+	id := s.Spec.Snapshot
+	if id == "" || s.Archived {
+		return nil
+	}
+	rec, err := e.snapshotOf(ctx, s.Tenant, id)
+	if err != nil {
+		return err
+	}
+	if rec.Provider != provider.Name() {
+		return cove.InvalidField("snapshot", "was made by provider %s; open the session with that one", rec.Provider)
+	}
+	return nil
+}
+
+// snapshotOf returns a tenant's snapshot.
+func (e *Engine) snapshotOf(ctx context.Context, tenant string, id cove.ID) (*cove.Snapshot, error) {
+	missing := cove.Errorf(cove.NotFound, "there is no snapshot %.40q", string(id))
+	if !id.Valid() {
+		return nil, missing
+	}
+	rec, err := e.cfg.Store.GetSnapshot(ctx, id)
+	if cove.CodeOf(err) == cove.NotFound || err == nil && rec.Tenant != tenant {
+		return nil, missing
+	}
+	return rec, err
+}
+
+// List implements [cove.Snapshots].
+func (p snapshots) List(ctx context.Context, f cove.SnapshotFilter) iter.Seq2[*cove.Snapshot, error] {
+	a := action{Action: cove.Action{Verb: cove.SnapshotList}}
+	return actSeq(ctx, p.v, a, func(ctx context.Context, _ *step) (iter.Seq2[*cove.Snapshot, error], error) {
+		f.Tenant = p.v.p.Tenant
+		return p.v.e.cfg.Store.Snapshots(ctx, f), nil
+	})
+}
+
+// Delete implements [cove.Snapshots]. The record goes last, so that a failure
+// can be tried again.
+func (p snapshots) Delete(ctx context.Context, snapshot cove.ID) error {
+	a := action{Action: cove.Action{Verb: cove.SnapshotDelete}}
+	return actDone(ctx, p.v, a, func(ctx context.Context, _ *step) error {
+		e := p.v.e
+		rec, err := e.snapshotOf(ctx, p.v.p.Tenant, snapshot)
+		if err != nil {
+			return err
+		}
+		if provider, ok := e.probes.provider(rec.Provider); ok {
+			if keeper, ok := cove.As[cove.SnapshotKeeper](provider); ok {
+				if err := keeper.RemoveSnapshot(ctx, rec.ID); err != nil {
+					return err
+				}
+			}
+		}
+		return e.cfg.Store.DeleteSnapshot(ctx, rec.ID)
+	})
+}

@@ -1,0 +1,117 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/cove-sandbox/cove"
+)
+
+// rest archives the workspace of a running lease and frees its sandbox. The
+// caller holds the turn. On error the session runs on as it was.
+func (e *Engine) rest(ctx context.Context, l *lease) error {
+	s := l.view()
+	l.mu.Lock()
+	sandbox, ticket := l.sandbox, l.ticket
+	l.rec.State = cove.Stopped // nothing new begins while the files are saved
+	l.mu.Unlock()
+	l.endPrograms(ctx)
+	err := e.archive(ctx, sandbox, s.ID)
+	if err == nil {
+		l.change(func(r *cove.Session) {
+			r.Archived = true
+			r.ExpiresAt = time.Now().Add(e.cfg.KeepStopped)
+		})
+		err = e.save(ctx, l)
+	}
+	if err != nil {
+		l.change(func(r *cove.Session) {
+			r.State, r.Archived, r.ExpiresAt = s.State, s.Archived, s.ExpiresAt
+		})
+		return err
+	}
+	l.mu.Lock()
+	l.sandbox, l.ticket = nil, nil
+	l.mu.Unlock()
+	e.destroy(ctx, sandbox)
+	ticket.Leave()
+	return nil
+}
+
+// archive saves the workspace of a sandbox.
+func (e *Engine) archive(ctx context.Context, sandbox cove.Sandbox, id cove.ID) (err error) {
+	r, err := sandbox.Files().Archive(ctx, cove.WorkspacePath)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	_, err = e.cfg.Archives.Put(ctx, id, r)
+	return err
+}
+
+// restore puts an archived workspace into a fresh sandbox.
+func (e *Engine) restore(ctx context.Context, sandbox cove.Sandbox, id cove.ID) (err error) {
+	r, err := e.cfg.Archives.Get(ctx, id)
+	if err != nil {
+		return cove.Wrap(cove.Unavailable, err, "the files of the session cannot be read back").
+			Remedy("look at the archives folder; the session stays stopped")
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	return sandbox.Files().Unpack(ctx, cove.WorkspacePath, r)
+}
+
+// wake gives a stopped lease a sandbox with its files again. The caller holds
+// the turn.
+func (e *Engine) wake(ctx context.Context, l *lease, onFull cove.OnFull, told func(int)) error {
+	s := l.view()
+	err := e.give(ctx, l, onFull, told)
+	if err != nil {
+		l.change(func(r *cove.Session) { r.State = cove.Stopped })
+		return err
+	}
+	l.change(func(r *cove.Session) {
+		r.Archived = false
+		r.ExpiresAt = time.Now().Add(r.Spec.Idle)
+	})
+	if err := e.save(ctx, l); err != nil {
+		return err
+	}
+	if err := e.cfg.Archives.Delete(ctx, s.ID); err != nil {
+		e.cfg.Logger.ErrorContext(ctx, "delete archive; the orphans task tries again", errAttr(err), sessionAttr(s.ID))
+	}
+	return nil
+}
+
+// end ends a lease for a cause. The record says so before the sandbox goes, so
+// that a crash in between leaves an orphan and never a lie. The caller holds
+// the turn; ending twice is no error.
+func (e *Engine) end(ctx context.Context, l *lease, cause string) error {
+	ctx = context.WithoutCancel(ctx)
+	was := l.view()
+	if was.State == cove.Ended {
+		return nil
+	}
+	l.change(func(s *cove.Session) {
+		s.State, s.Cause, s.EndedAt = cove.Ended, cause, time.Now()
+	})
+	if err := e.save(ctx, l); err != nil {
+		l.change(func(s *cove.Session) { s.State, s.Cause, s.EndedAt = was.State, was.Cause, was.EndedAt })
+		return err
+	}
+	l.endPrograms(ctx)
+	l.mu.Lock()
+	sandbox, ticket := l.sandbox, l.ticket
+	l.sandbox, l.ticket = nil, nil
+	l.mu.Unlock()
+	e.destroy(ctx, sandbox)
+	ticket.Leave()
+	l.dropOutputs()
+	if was.Archived {
+		if err := e.cfg.Archives.Delete(ctx, was.ID); err != nil {
+			e.cfg.Logger.ErrorContext(ctx, "delete archive; the orphans task tries again", errAttr(err), sessionAttr(was.ID))
+		}
+	}
+	e.forget(l)
+	return nil
+}

@@ -1,0 +1,60 @@
+package engine
+
+import (
+	"io"
+	"net"
+	"sync"
+
+	"github.com/cove-sandbox/cove"
+)
+
+// capped reads until a file has as many bytes as it may.
+type capped struct {
+	r    io.Reader
+	left int64
+	most cove.Bytes
+}
+
+// Read fails with file_too_large once there is a byte too many.
+func (c *capped) Read(p []byte) (int, error) {
+	if int64(len(p)) > c.left+1 {
+		p = p[:c.left+1]
+	}
+	n, err := c.r.Read(p)
+	if int64(n) > c.left {
+		return 0, cove.Errorf(cove.Invalid, "the file is larger than %s, the most that may be written", c.most).
+			Reason(cove.ReasonFileTooLarge).With("limit", int64(c.most))
+	}
+	c.left -= int64(n)
+	return n, err
+}
+
+// leaving is a stream out of a session that is busy until it is closed.
+type leaving struct {
+	io.ReadCloser
+
+	once  sync.Once
+	leave func()
+}
+
+// Close implements io.Closer. It is idempotent.
+func (l *leaving) Close() error {
+	err := l.ReadCloser.Close()
+	l.once.Do(l.leave)
+	return err
+}
+
+// leavingConn is leaving for a connection.
+type leavingConn struct {
+	net.Conn
+
+	once  sync.Once
+	leave func()
+}
+
+// Close implements net.Conn. It is idempotent.
+func (l *leavingConn) Close() error {
+	err := l.Conn.Close()
+	l.once.Do(l.leave)
+	return err
+}

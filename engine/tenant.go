@@ -1,0 +1,147 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/cove-sandbox/cove"
+)
+
+// tenants remembers the bounds of tenants and how much CPU time they used. The
+// time is added up in memory and written to the store now and then.
+type tenants struct {
+	store cove.TenantStore
+
+	mu    sync.Mutex
+	known map[string]*tenant // guarded by mu
+}
+
+type tenant struct {
+	quota   cove.Bounds
+	used    time.Duration // in all
+	unsaved time.Duration // the part that the store has not
+	tally   tally
+}
+
+// tally counts what was done since the engine was opened.
+type tally struct{ opened, reused, execs int64 }
+
+func (t *tally) add(by tally) {
+	t.opened += by.opened
+	t.reused += by.reused
+	t.execs += by.execs
+}
+
+// load returns what is known of a tenant. One without a record has no bounds.
+func (t *tenants) load(ctx context.Context, name string) (tenant, error) {
+	t.mu.Lock()
+	if k := t.known[name]; k != nil {
+		defer t.mu.Unlock()
+		return *k, nil
+	}
+	t.mu.Unlock()
+	k := &tenant{}
+	rec, err := t.store.GetTenant(ctx, name)
+	switch {
+	case err == nil:
+		k.quota = rec.Quota
+	case cove.CodeOf(err) != cove.NotFound:
+		return *k, err
+	}
+	if k.used, err = t.store.AddCPU(ctx, name, 0); err != nil {
+		return *k, err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.known == nil {
+		t.known = map[string]*tenant{}
+	}
+	if t.known[name] == nil {
+		t.known[name] = k
+	}
+	return *t.known[name], nil
+}
+
+// check returns a tenant's bounds, or Exhausted when its CPU time is used up.
+func (t *tenants) check(ctx context.Context, name string) (cove.Bounds, error) {
+	k, err := t.load(ctx, name)
+	if err != nil {
+		return cove.Bounds{}, err
+	}
+	if k.quota.CPUSeconds > 0 && k.used.Seconds() >= k.quota.CPUSeconds {
+		return k.quota, cove.Errorf(cove.Exhausted, "the tenant has used its %g seconds of CPU time", k.quota.CPUSeconds).
+			Reason(cove.ReasonTenantQuota).Remedy("ask the operator for a larger quota")
+	}
+	return k.quota, nil
+}
+
+// put changes a tenant's bounds.
+func (t *tenants) put(ctx context.Context, rec cove.Tenant) error {
+	if _, err := t.load(ctx, rec.Name); err != nil {
+		return err
+	}
+	if err := t.store.PutTenant(ctx, &rec); err != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.known[rec.Name].quota = rec.Quota
+	return nil
+}
+
+// addCPU adds to what a tenant has used.
+func (t *tenants) addCPU(name string, d time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if k := t.known[name]; k != nil && d > 0 {
+		k.used += d
+		k.unsaved += d
+	}
+}
+
+// count adds to what a tenant did.
+func (t *tenants) count(name string, by tally) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if k := t.known[name]; k != nil {
+		k.tally.add(by)
+	}
+}
+
+// done is what one tenant did, or all of them when name is "".
+func (t *tenants) done(name string) tally {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var sum tally
+	for n, k := range t.known {
+		if name == "" || name == n {
+			sum.add(k.tally)
+		}
+	}
+	return sum
+}
+
+// flush writes what the store does not have yet.
+func (t *tenants) flush(ctx context.Context) error {
+	t.mu.Lock()
+	due := map[string]time.Duration{}
+	for name, k := range t.known {
+		if k.unsaved > 0 {
+			due[name] = k.unsaved
+			k.unsaved = 0
+		}
+	}
+	t.mu.Unlock()
+	var failed error
+	for name, d := range due {
+		if _, err := t.store.AddCPU(ctx, name, d); err != nil {
+			failed = errors.Join(failed, err)
+			t.mu.Lock()
+			t.known[name].unsaved += d
+			t.mu.Unlock()
+		}
+	}
+	return failed
+}

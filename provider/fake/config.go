@@ -1,0 +1,67 @@
+package fake
+
+import (
+	"time"
+
+	"github.com/cove-sandbox/cove"
+)
+
+// Config says how a fake behaves. Only Dir is needed.
+type Config struct {
+	// Dir holds the sandboxes and the snapshots. It is made if it is missing.
+	// One provider at a time may use it.
+	Dir string
+
+	// Name is the provider's name; "" means "fake".
+	Name string
+
+	// Unready, if it is not "", is why Probe says that the host is not ready.
+	Unready string
+
+	// Templates are the names that a spec may choose from; nil means base,
+	// python and node. They are all alike. The first one is the default.
+	Templates []string
+
+	// Isolation pretends a host that cannot enforce everything. The zero value
+	// means hard limits and no boundary. A limit that is not Hard is not
+	// enforced at all.
+	Isolation cove.Isolation
+
+	// Powers are those that the provider has; nil means all.
+	Powers []cove.Power
+
+	// Latency is how long Create and Prepare take. Claim does not wait.
+	Latency time.Duration
+
+	// Hook, if it is not nil, is called at every step with the id it is about,
+	// or "" where there is none. It may block; an error makes the step fail
+	// with that error. The steps are
+	//
+	//	probe list attach
+	//	create.begin create.made    before anything, and before it counts as made
+	//	prepare claim               of a spare
+	//	start file usage            of a live sandbox
+	//	pause resume snapshot fork dial
+	//	destroy.begin destroy.files before anything, and when the programs are gone
+	//	remove
+	Hook func(step string, id cove.ID) error
+}
+
+func (c Config) withDefaults() Config {
+	if c.Name == "" {
+		c.Name = "fake"
+	}
+	if c.Templates == nil {
+		c.Templates = []string{"base", "python", "node"}
+	}
+	if c.Isolation == (cove.Isolation{}) {
+		c.Isolation = cove.Isolation{
+			Boundary: cove.BoundaryNone, Network: cove.Hard, Memory: cove.Hard,
+			CPU: cove.Hard, PIDs: cove.Hard, Disk: cove.Hard, Files: cove.Hard,
+		}
+	}
+	if c.Powers == nil {
+		c.Powers = cove.Powers()
+	}
+	return c
+}

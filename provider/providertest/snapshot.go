@@ -1,0 +1,165 @@
+package providertest
+
+import (
+	"slices"
+
+	"github.com/cove-sandbox/cove"
+)
+
+func snapshotTests() []test {
+	return []test{
+		{"keeps_the_files", snapshotKeeps},
+		{"outlives_its_sandbox", snapshotOutlives},
+		{"name_that_exists_is_conflict", snapshotTwice},
+		{"remove", snapshotRemove},
+		{"unknown_is_not_found", snapshotUnknown},
+		{"fork_doubles_the_files", forkDoubles},
+		{"fork_while_programs_run", forkWhileRunning},
+		{"fork_that_fails_leaves_nothing", forkFails},
+	}
+}
+
+func (e *env) snapshotable() (cove.Sandbox, cove.Snapshotter) {
+	e.Helper()
+	e.needsPower(cove.PowerSnapshot)
+	s := e.sandbox()
+	return s, as[cove.Snapshotter](e, s)
+}
+
+func (e *env) removeSnapshotLater(name cove.ID) {
+	e.Cleanup(func() { e.check(as[cove.SnapshotKeeper](e, e.p).RemoveSnapshot(e.last(), name), "remove the snapshot") })
+}
+
+// furnish gives a sandbox files of every kind.
+func (e *env) furnish(s cove.Sandbox) {
+	e.Helper()
+	e.must(s.Files().Write(e.ctx(), "dir/run", reader("#!/bin/sh\necho ran\n"), 0o755), "write")
+	e.prints(s, "", `ln -s dir/run link; echo one > one; echo home > "$HOME/h"`)
+}
+
+// furnished demands those files.
+func (e *env) furnished(s cove.Sandbox) {
+	e.Helper()
+	e.prints(s, "ran\nran\none\nhome\n", `dir/run && ./link && cat one "$HOME/h"`)
+}
+
+func from(name cove.ID) func(*cove.Spec) { return func(s *cove.Spec) { s.Snapshot = name } }
+
+func snapshotKeeps(e *env) {
+	s, snap := e.snapshotable()
+	e.furnish(s)
+	name := cove.NewID()
+	size, err := snap.Snapshot(e.ctx(), name)
+	e.must(err, "snapshot")
+	e.removeSnapshotLater(name)
+	if size < 20 {
+		e.Errorf("the snapshot has %d bytes", size)
+	}
+	e.write(s, "one", "changed later\n")
+	a, b := e.sandbox(from(name)), e.sandbox(from(name))
+	e.furnished(a)
+	e.prints(a, "", "rm -r dir; echo of a > one")
+	e.furnished(b)
+	equal(e, e.read(s, "one"), "changed later\n", "the file of the first sandbox")
+}
+
+func snapshotOutlives(e *env) {
+	s, snap := e.snapshotable()
+	e.furnish(s)
+	name := cove.NewID()
+	_, err := snap.Snapshot(e.ctx(), name)
+	e.must(err, "snapshot")
+	e.removeSnapshotLater(name)
+	e.must(s.Destroy(e.ctx()), "destroy")
+	if slices.Contains(e.ids(), name) {
+		e.Errorf("List shows a snapshot as a sandbox")
+	}
+	e.furnished(e.sandbox(from(name)))
+	_, err = snap.Snapshot(e.ctx(), cove.NewID())
+	e.wants(cove.NotFound, err, "a snapshot of a sandbox that is gone")
+}
+
+func snapshotTwice(e *env) {
+	s, snap := e.snapshotable()
+	e.furnish(s)
+	name := cove.NewID()
+	_, err := snap.Snapshot(e.ctx(), name)
+	e.must(err, "snapshot")
+	e.removeSnapshotLater(name)
+	e.prints(s, "", "echo two > one")
+	_, err = snap.Snapshot(e.ctx(), name)
+	e.wants(cove.Conflict, err, "a second snapshot with the name")
+	e.furnished(e.sandbox(from(name)))
+	_, err = snap.Snapshot(e.ctx(), "../bad")
+	e.wants(cove.Invalid, err, "a name that is no id")
+}
+
+func snapshotRemove(e *env) {
+	s, snap := e.snapshotable()
+	e.furnish(s)
+	name := cove.NewID()
+	_, err := snap.Snapshot(e.ctx(), name)
+	e.must(err, "snapshot")
+	made := e.sandbox(from(name))
+	keeper := as[cove.SnapshotKeeper](e, e.p)
+	e.must(keeper.RemoveSnapshot(e.ctx(), name), "remove")
+	e.must(keeper.RemoveSnapshot(e.ctx(), name), "remove again")
+	e.furnished(made)
+	_, err = e.p.Create(e.ctx(), cove.NewID(), e.spec(from(name)))
+	e.wants(cove.NotFound, err, "creating from a snapshot that was removed")
+}
+
+func snapshotUnknown(e *env) {
+	e.needsPower(cove.PowerSnapshot)
+	_, err := e.p.Create(e.ctx(), cove.NewID(), e.spec(from(cove.NewID())))
+	e.wants(cove.NotFound, err, "creating from a snapshot that does not exist")
+	equal(e, len(e.ids()), 0, "the number of sandboxes")
+}
+
+func (e *env) forkable() (cove.Sandbox, cove.Forker) {
+	e.Helper()
+	e.needsPower(cove.PowerFork)
+	s := e.sandbox()
+	return s, as[cove.Forker](e, s)
+}
+
+func forkDoubles(e *env) {
+	s, forker := e.forkable()
+	e.furnish(s)
+	id := cove.NewID()
+	twin, err := forker.Fork(e.ctx(), id, e.spec(func(s *cove.Spec) { s.Env = map[string]string{"WHO": "twin"} }))
+	e.must(err, "fork")
+	e.destroyLater(twin)
+	equal(e, twin.ID(), id, "the id of the copy")
+	e.furnished(twin)
+	e.prints(twin, "twin\n", "echo $WHO; rm -r dir; echo of the twin > one")
+	e.furnished(s)
+	e.must(s.Destroy(e.ctx()), "destroy the first")
+	equal(e, e.read(twin, "one"), "of the twin\n", "the file of the copy")
+	_, err = forker.Fork(e.ctx(), cove.NewID(), e.spec())
+	e.wants(cove.NotFound, err, "forking a sandbox that is gone")
+}
+
+func forkWhileRunning(e *env) {
+	s, forker := e.forkable()
+	p := e.interact(s, shell("while read line; do echo $line >> log; echo wrote; done"))
+	p.send("one\n")
+	p.out.until("wrote")
+	twin, err := forker.Fork(e.ctx(), cove.NewID(), e.spec())
+	e.must(err, "fork")
+	e.destroyLater(twin)
+	p.send("two\n")
+	e.must(p.in.Close(), "close the input")
+	e.ended(e.wait(p), cove.Exited, 0, "")
+	equal(e, e.read(s, "log"), "one\ntwo\n", "the log of the first")
+	equal(e, e.read(twin, "log"), "one\n", "the log of the copy")
+}
+
+func forkFails(e *env) {
+	s, forker := e.forkable()
+	_, err := forker.Fork(e.ctx(), s.ID(), e.spec())
+	e.wants(cove.Conflict, err, "forking to an id that exists")
+	_, err = forker.Fork(e.ctx(), cove.NewID(), e.spec(func(s *cove.Spec) { s.Template = "no-such-template" }))
+	e.wants(cove.Invalid, err, "forking with an unknown template")
+	equal(e, len(e.ids()), 1, "the number of sandboxes")
+}
