@@ -7,29 +7,37 @@ import (
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/engine"
 	"github.com/cove-sandbox/cove/platformtest"
+	"github.com/cove-sandbox/cove/provider/fake"
 	"github.com/cove-sandbox/cove/store/sqlite"
 )
 
 // TestPlatform runs the suite of the platform against the engine in process.
 func TestPlatform(t *testing.T) {
 	platformtest.Run(t, func(t *testing.T, o platformtest.Options) platformtest.Harness {
-		return openPlatform(newWorld(t), o)
+		return openPlatform(newWorld(t), o, platformtest.Fake())
 	})
 }
 
-// TestPlatformOnSQLite is TestPlatform with records that last.
-func TestPlatformOnSQLite(t *testing.T) {
+// TestPlatformOnABareHost runs it on a host that can enforce little, with a
+// provider that can do no more than it must, and with records on disk.
+func TestPlatformOnABareHost(t *testing.T) {
 	if testing.Short() {
-		t.Skip("the suite runs once with -short")
+		t.Skip("with -short the suite runs once")
 	}
 	platformtest.Run(t, func(t *testing.T, o platformtest.Options) platformtest.Harness {
-		w := newWorld(t)
+		w := newWorld(t, func(c *fake.Config) {
+			c.Powers = []cove.Power{cove.PowerAttach}
+			c.Isolation = cove.Isolation{
+				Boundary: cove.BoundaryNamespaces, Network: cove.Soft, Memory: cove.Absent,
+				CPU: cove.Soft, PIDs: cove.Hard, Disk: cove.Soft, Files: cove.Absent,
+			}
+		})
 		store, err := sqlite.Open(t.Context(), filepath.Join(w.dir, "cove.db"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		w.store = store
-		return openPlatform(w, o)
+		return openPlatform(w, o, platformtest.Extras{})
 	})
 }
 
@@ -37,16 +45,23 @@ func TestPlatformOnSQLite(t *testing.T) {
 type platform struct {
 	world  *world
 	engine *engine.Engine
+	extras platformtest.Extras
 	set    func(*engine.Config)
 }
 
-func openPlatform(w *world, o platformtest.Options) *platform {
+func openPlatform(w *world, o platformtest.Options, extras platformtest.Extras) *platform {
 	w.t.Helper()
-	p := &platform{world: w, set: func(c *engine.Config) {
+	p := &platform{world: w, extras: extras, set: func(c *engine.Config) {
 		c.MaxSessions, c.MaxMemory, c.Evict, c.QueueLength = o.MaxSessions, o.MaxMemory, o.Evict, o.QueueLength
 		c.Volumes, c.Shared, c.Flavors = o.Volumes, o.Shared, o.Flavors
 		c.OutputBudget, c.OutputKept = o.OutputBudget, o.OutputKept
 		c.ExecTimeout, c.MaxFileSize = o.ExecTimeout, o.MaxFileSize
+		if extras.Code == nil {
+			c.Kernels = nil
+		}
+		if extras.Query == nil {
+			c.Runner = nil
+		}
 	}}
 	if err := p.open(); err != nil {
 		w.t.Fatal(err)
@@ -61,7 +76,7 @@ func (p *platform) open() (err error) {
 
 func (p *platform) As(who cove.Principal) cove.Platform { return p.engine.As(who) }
 
-func (p *platform) Extras() platformtest.Extras { return platformtest.Fake() }
+func (p *platform) Extras() platformtest.Extras { return p.extras }
 
 func (p *platform) Close() { p.world.shut(p.engine, p.world.provider) }
 

@@ -60,9 +60,11 @@ func (r *rig) ask(conn net.Conn) string {
 	r.must(err, "send a request")
 	answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	r.must(err, "read the answer")
-	text := r.drain(answer.Body)
+	text, err := io.ReadAll(answer.Body)
+	r.must(err, "read the answer's body")
+	r.must(answer.Body.Close(), "close the answer's body")
 	r.must(conn.Close(), "hang up")
-	return text
+	return string(text)
 }
 
 func nobodyListens(t *testing.T, s *suite) {

@@ -12,6 +12,7 @@ func snapshotCases() []testCase {
 		{"pause_and_resume", pauseAndResume},
 		{"pause_keeps_programs", pauseKeepsPrograms},
 		{"save_and_open", saveAndOpen},
+		{"outlived_by_its_sessions", outlivedSnapshot},
 		{"list_and_delete", listAndDelete},
 		{"fork", fork},
 		{"fork_as", forkAs},
@@ -78,6 +79,28 @@ func saveAndOpen(t *testing.T, s *suite) {
 		r.write(p, from.ID, "f", "changed in the copy")
 	}
 	same(t, "the file of the origin", r.read(p, made.ID, "f"), "changed")
+}
+
+// outlivedSnapshot: a session that began with a snapshot goes on with its own
+// files, also when it was stopped and the snapshot is gone.
+func outlivedSnapshot(t *testing.T, s *suite) {
+	r := s.start(t, Options{})
+	r.needs(cove.PowerSnapshot)
+	p := r.user("acme")
+	origin := r.session(p, cove.Spec{}).ID
+	r.write(p, origin, "old", "saved")
+	saved, err := p.Snapshots().Snapshot(r.ctx, origin, "")
+	r.must(err, "snapshot")
+	id := r.session(p, cove.Spec{Snapshot: saved.ID}).ID
+	r.must(p.Files(id).Remove(r.ctx, "old"), "remove")
+	r.write(p, id, "new", "own")
+	r.must(p.Snapshots().Delete(r.ctx, saved.ID), "delete")
+	r.stop(p, id)
+	_, err = p.Sessions().Start(r.ctx, id)
+	r.must(err, "start")
+	same(t, "its own file", r.read(p, id, "new"), "own")
+	_, err = p.Files(id).Stat(r.ctx, "old")
+	wantCode(t, err, cove.NotFound)
 }
 
 func listAndDelete(t *testing.T, s *suite) {

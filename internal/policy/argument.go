@@ -16,6 +16,7 @@ type arg struct {
 	literal bool
 	single  bool // exactly one field
 	operand bool // no field of it can be taken for an option or an operator
+	number  bool // nothing but numbers
 
 	// code is the value with a hole for each number in it, if mold is set: all
 	// but some numbers is known.
@@ -51,7 +52,7 @@ func (s *script) argument(w *syntax.Word) arg {
 	if text, ok := literal(w); ok {
 		return plainAt(text, word, at)
 	}
-	a := arg{at: at, word: word, text: prefix(w), single: single(w), operand: s.operandWord(w)}
+	a := arg{at: at, word: word, text: prefix(w), single: single(w), operand: s.operandWord(w), number: s.facts.word(w)&number != 0}
 	a.code, a.mold = s.mold(w)
 	return a
 }
@@ -142,14 +143,10 @@ func attached(a arg, option *regexp.Regexp) bool {
 	return match != "" && a.single && (a.literal || len(a.text) > len(match) || strings.HasSuffix(match, "="))
 }
 
-// operandWord reports whether every field that a word expands to is a number
-// or starts like a file name.
+// operandWord reports whether every field that a word expands to starts like a
+// file name. What is not quoted is split, unless it is a number.
 func (s *script) operandWord(w *syntax.Word) bool {
-	fact := s.facts.word(w)
-	if fact&number != 0 {
-		return true
-	}
-	if fact&dashless == 0 {
+	if s.facts.word(w)&dashless == 0 {
 		return false
 	}
 	for _, part := range w.Parts {

@@ -190,7 +190,7 @@ func trapCommand(s *script, _ arg, args []arg) {
 // waitCommand takes process numbers: wait -p sets a variable.
 func waitCommand(s *script, name arg, args []arg) {
 	for _, a := range args {
-		if !a.operand && !(a.literal && a.text == "-n") {
+		if !a.operand && !a.number && !(a.literal && a.text == "-n") {
 			s.refuse(a.at, RuleArgument, a.word, "%s can only take process numbers, such as $!", name.text)
 		}
 	}

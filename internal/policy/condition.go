@@ -25,11 +25,11 @@ func testCommand(s *script, name arg, args []arg) {
 	}
 	open := false // some value is only known when it runs
 	for _, a := range args {
-		if !a.single && !a.operand {
+		if !a.single && !a.operand && !a.number {
 			s.refuse(a.at, RuleArgument, a.word, "this could become several words; put it in double quotes")
 			return
 		}
-		open = open || !a.literal && !a.operand
+		open = open || !a.literal && !a.operand && !a.number
 	}
 	if len(args) > 1 && args[0].literal && args[0].text == "!" {
 		args = args[1:]

@@ -441,6 +441,8 @@ var evasions = []evasion{
 	{`find . -exec awk '{}' {} \;`, policy.RuleAwk},
 	{`find . -exec sed -e {} x \;`, policy.RuleSed},
 	{`x=-exec; find . $x rm {} \;`, policy.RuleArgument},
+	{`x=; find . -exec ls $x\; -exec rm {} \;`, policy.RuleArgument},
+	{`x=';'; find . -exec ls "$x" -exec rm {} \;`, policy.RuleArgument},
 	{`x=-exec; find "$x" rm {} \;`, policy.RuleArgument},
 	{`find . -{exec,x} rm {} \;`, policy.RuleArgument},
 	{`find * -name x`, policy.RuleArgument},

@@ -60,6 +60,10 @@ func findRule(j *judge, name arg, args []arg, in input) {
 // names in place of every {}; they start as the places do that it looked in.
 func (j *judge) findExec(action arg, args []arg, in input) int {
 	for i, a := range args {
+		if !a.literal && (!a.single || a.text == "" || strings.IndexByte(";+", a.text[0]) >= 0) {
+			j.refuse(a.at, RuleArgument, a.word, "this could be the ; at the end of what %s runs; write it out", action.text)
+			return -1
+		}
 		plus := a.text == "+" && i > 0 && args[i-1].literal && args[i-1].text == "{}"
 		if !a.literal || a.text != ";" && !plus {
 			continue

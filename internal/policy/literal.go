@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -53,13 +54,16 @@ func literalPart(part syntax.WordPart, first bool) (string, bool) {
 	return "", false
 }
 
+// noBraces is text with {} that bash leaves alone.
+var noBraces = regexp.MustCompile(`^[^]~{},.*?[\\]*\{\}[^]{},.*?[\\]*$`)
+
 // unquotedText takes the escapes out of text that stands without quotes. Text
 // that expands to file names, to a home or to several words is not literal.
 func unquotedText(v string, first bool) (string, bool) {
 	if first && strings.HasPrefix(v, "~") {
 		return "", false
 	}
-	if v == "{}" {
+	if noBraces.MatchString(v) {
 		return v, true
 	}
 	var b strings.Builder

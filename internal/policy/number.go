@@ -113,9 +113,7 @@ func (f facts) part(part syntax.WordPart) fact {
 	case *syntax.ProcSubst:
 		return dashless
 	case *syntax.CmdSubst:
-		if f.counts(p) {
-			return number
-		}
+		return f.counts(p)
 	}
 	return anyValue
 }
@@ -176,11 +174,11 @@ func replaced(r *syntax.Replace) fact {
 	return anyValue
 }
 
-// counts reports whether a command substitution gives nothing but a number,
-// such as that of wc -l. It looks at the last command of a pipe.
-func (f facts) counts(c *syntax.CmdSubst) bool {
+// counts knows the command substitutions that give nothing but a number, such
+// as that of wc -l. It looks at the last command of a pipe.
+func (f facts) counts(c *syntax.CmdSubst) fact {
 	if len(c.Stmts) != 1 {
-		return false
+		return anyValue
 	}
 	st := c.Stmts[0]
 	for {
@@ -189,13 +187,16 @@ func (f facts) counts(c *syntax.CmdSubst) bool {
 			break
 		}
 		if b.Op != syntax.Pipe {
-			return false
+			return anyValue
 		}
 		st = b.Y
 	}
 	call, is := st.Cmd.(*syntax.CallExpr)
 	loud := slices.ContainsFunc(st.Redirs, func(r *syntax.Redirect) bool { return !quiet(r) })
-	return is && len(call.Assigns) == 0 && len(call.Args) > 0 && !loud && f.countingCall(call.Args)
+	if !is || len(call.Assigns) > 0 || len(call.Args) == 0 || loud {
+		return anyValue
+	}
+	return f.countingCall(call.Args)
 }
 
 // inputs are the redirections of standard input.
@@ -210,8 +211,7 @@ func quiet(r *syntax.Redirect) bool {
 	return r.Op == syntax.RdrOut && r.N != nil && r.N.Value == "2" && ok && target == "/dev/null"
 }
 
-func (f facts) countingCall(words []*syntax.Word) bool {
-	name, _ := literal(words[0])
+func (f facts) countingCall(words []*syntax.Word) fact {
 	args := make([]string, 0, len(words))
 	for _, w := range words[1:] {
 		text, ok := literal(w)
@@ -220,27 +220,28 @@ func (f facts) countingCall(words []*syntax.Word) bool {
 		}
 		args = append(args, text)
 	}
-	switch name {
+	counts, prints := false, false // what prints a number may print −5
+	switch value(words[0]) {
 	case "wc":
-		return len(args) == 1 && slices.Contains([]string{"-l", "-w", "-c", "-m"}, args[0])
+		counts = len(args) == 1 && slices.Contains([]string{"-l", "-w", "-c", "-m"}, args[0])
 	case "date":
-		return len(args) == 1 && digitFormat.MatchString(args[0])
+		counts = len(args) == 1 && digitFormat.MatchString(args[0])
 	case "tr":
-		return len(args) == 2 && (args[0] == "-dc" || args[0] == "-cd") && digitSet.MatchString(args[1])
-	case "printf":
-		one := len(args) == 2 && args[0] == `%d\n` && single(words[2])
-		return one || len(args) > 0 && args[0] == "%d"
-	case "echo":
-		for _, w := range words[1:] {
-			if f.word(w)&number == 0 {
-				return false
-			}
-		}
-		return true
+		counts = len(args) == 2 && (args[0] == "-dc" || args[0] == "-cd") && digitSet.MatchString(args[1])
 	case "grep":
-		return f.countingGrep(words[1:], args)
+		counts = f.countingGrep(words[1:], args)
+	case "printf":
+		prints = len(args) > 0 && args[0] == "%d" || len(args) == 2 && args[0] == `%d\n` && single(words[2])
+	case "echo":
+		prints = !slices.ContainsFunc(words[1:], func(w *syntax.Word) bool { return f.word(w)&number == 0 })
 	}
-	return false
+	switch {
+	case counts:
+		return number | dashless
+	case prints:
+		return number
+	}
+	return anyValue
 }
 
 var countingFlags = regexp.MustCompile(`^-[ivwxEFPa]*c[ivwxEFPa]*$`)

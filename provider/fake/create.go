@@ -99,15 +99,18 @@ func (p *Provider) assemble(id cove.ID, spec cove.Spec, fill func(box *os.Root) 
 // makeError words what went wrong with a directory. What a hook or a part of
 // ours said stays as it is.
 func (p *Provider) makeError(id cove.ID, err error) error {
-	var path *fs.PathError
-	var link *os.LinkError
+	_, ours := errors.AsType[*cove.Error](err)
+	_, onPath := errors.AsType[*fs.PathError](err)
+	_, onLink := errors.AsType[*os.LinkError](err)
 	switch {
-	case !errors.As(err, &path) && !errors.As(err, &link) && !errors.Is(err, fs.ErrExist):
+	case ours:
 		return err
 	case errors.Is(err, fs.ErrExist):
 		return cove.Wrap(cove.Conflict, err, "sandbox %s exists already", id)
+	case onPath || onLink:
+		return cove.Wrap(cove.Unavailable, err, "the directory of sandbox %s cannot be made", id)
 	}
-	return cove.Wrap(cove.Unavailable, err, "the directory of sandbox %s cannot be made", id)
+	return err
 }
 
 // furnish makes the tree of a sandbox, empty or from a snapshot.

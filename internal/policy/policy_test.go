@@ -1,0 +1,297 @@
+package policy_test
+
+import (
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/policy"
+)
+
+func TestNewRefuses(t *testing.T) {
+	ok := []string{"ls"}
+	for name, c := range map[string]struct {
+		cfg  policy.Config
+		says string
+	}{
+		"unknown default":   {policy.Config{Default: "nope"}, "nope"},
+		"no name":           {policy.Config{Profiles: []policy.Profile{{Allow: ok}}}, "policy.name"},
+		"odd name":          {policy.Config{Profiles: []policy.Profile{{Name: "a b", Allow: ok}}}, "a b"},
+		"empty":             {policy.Config{Profiles: []policy.Profile{{Name: "x", Deny: ok}}}, "lists no program"},
+		"built in":          {policy.Config{Profiles: []policy.Profile{{Name: "agent-bash", Allow: ok}}}, "another name"},
+		"twice":             {policy.Config{Profiles: []policy.Profile{{Name: "x", Allow: ok}, {Name: "x", Allow: ok}}}, "twice"},
+		"path":              {policy.Config{Profiles: []policy.Profile{{Name: "x", Allow: []string{"/bin/ls"}}}}, "bare name"},
+		"long program":      {policy.Config{Profiles: []policy.Profile{{Name: "x", Allow: []string{strings.Repeat("a", 65)}}}}, "bare name"},
+		"in two lists":      {policy.Config{Profiles: []policy.Profile{{Name: "x", Allow: ok, Deny: ok}}}, "twice"},
+		"in allow and ask":  {policy.Config{Profiles: []policy.Profile{{Name: "x", Allow: ok, Ask: ok}}}, "twice"},
+		"eval":              {policy.Config{Profiles: []policy.Profile{{Name: "x", Allow: []string{"eval"}}}}, "builtin"},
+		"ask for source":    {policy.Config{Profiles: []policy.Profile{{Name: "x", Ask: []string{"source"}}}}, "builtin"},
+		"negative wall":     {policy.Config{Profiles: []policy.Profile{{Name: "x", Allow: ok, Limits: cove.Limits{Wall: -1}}}}, "negative"},
+		"negative output":   {policy.Config{Profiles: []policy.Profile{{Name: "x", Allow: ok, Limits: cove.Limits{Output: -1}}}}, "negative"},
+		"too many programs": {policy.Config{Profiles: []policy.Profile{{Name: "x", Allow: many(600)}}}, "most is"},
+	} {
+		_, err := policy.New(c.cfg)
+		if cove.CodeOf(err) != cove.Invalid || !strings.Contains(cove.MessageOf(err), c.says) {
+			t.Errorf("%s: got %v, want invalid with %q", name, err, c.says)
+		}
+	}
+}
+
+func many(n int) []string {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = "p" + strings.Repeat("x", i%60) + string(rune('a'+i/60))
+	}
+	return names
+}
+
+func TestProfiles(t *testing.T) {
+	p, err := policy.New(policy.Config{
+		Profiles: []policy.Profile{{Name: "tiny", Allow: []string{"ls", "[", "g++"}, Deny: []string{"cd", ".", "eval"}}},
+		Default:  "tiny",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"agent-bash", "tiny"}, p.Profiles()); diff != "" {
+		t.Error(diff)
+	}
+	if err := policy.AgentBash().Validate(); err != nil {
+		t.Error(err)
+	}
+}
+
+func root(verb cove.Verb) cove.Action {
+	return cove.Action{Verb: verb, Principal: cove.Principal{Name: "k", Scopes: []cove.Scope{cove.ScopeAll}}}
+}
+
+func run(line string) cove.Action {
+	a := root(cove.ProcessExec)
+	a.Session = &cove.Session{Spec: cove.Spec{Policy: "agent-bash"}}
+	a.Exec = &cove.ExecRequest{Line: line}
+	return a
+}
+
+func TestZeroDecisionDenies(t *testing.T) {
+	if (cove.Decision{}).Effect == cove.Allow || (cove.Decision{}).Effect == cove.Ask {
+		t.Error("a decision that nobody made lets something through")
+	}
+}
+
+func TestAuthorization(t *testing.T) {
+	p := agentBash(t)
+	for _, verb := range append(cove.Verbs(), "made.up") {
+		scope := verb.Trait().Scope
+		for _, held := range cove.Scopes() {
+			a := root(verb)
+			a.Principal.Scopes = []cove.Scope{held}
+			a.Spec = &cove.Spec{}
+			d := p.Decide(a)
+			if held == scope || held == cove.ScopeAll {
+				if d.Layer == cove.Authorization {
+					t.Errorf("%s with %s is refused: %+v", verb, held, d)
+				}
+				continue
+			}
+			if d.Effect != cove.Deny || d.Layer != cove.Authorization || d.Refusal == nil || d.Refusal.Rule != policy.RuleScope || !strings.Contains(d.Refusal.Reason, string(scope)) {
+				t.Errorf("%s with only %s: %+v", verb, held, d)
+			}
+		}
+	}
+	a := run("ls")
+	a.Principal = cove.Principal{}
+	if d := p.Decide(a); d.Effect != cove.Deny || d.Layer != cove.Authorization {
+		t.Errorf("nobody: %+v", d)
+	}
+}
+
+// TestWhereProfilesApply: to programs and to code, by the session's profile or
+// the default; to nothing else.
+func TestWhereProfilesApply(t *testing.T) {
+	off, err := policy.New(policy.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	on := agentBash(t)
+	bad := &cove.ExecRequest{Line: "rm x"}
+	named := &cove.Session{Spec: cove.Spec{Policy: "agent-bash"}}
+	with := func(verb cove.Verb, s *cove.Session, spec *cove.Spec, e *cove.ExecRequest) cove.Action {
+		a := root(verb)
+		a.Session, a.Spec, a.Exec = s, spec, e
+		return a
+	}
+	for name, c := range map[string]struct {
+		p    *policy.Policy
+		a    cove.Action
+		want cove.Effect
+		rule string
+	}{
+		"no profile at all":     {off, with(cove.ProcessExec, &cove.Session{}, nil, bad), cove.Allow, ""},
+		"the session's":         {off, with(cove.ProcessExec, named, nil, bad), cove.Deny, policy.RuleDenied},
+		"start too":             {off, with(cove.ProcessStart, named, nil, bad), cove.Deny, policy.RuleDenied},
+		"the default":           {on, with(cove.ProcessExec, &cove.Session{}, nil, bad), cove.Deny, policy.RuleDenied},
+		"one-shot":              {on, with(cove.ProcessExec, nil, nil, bad), cove.Deny, policy.RuleDenied},
+		"one-shot, named":       {off, with(cove.ProcessExec, nil, &cove.Spec{Policy: "agent-bash"}, bad), cove.Deny, policy.RuleDenied},
+		"gone from the config":  {off, with(cove.ProcessExec, &cove.Session{Spec: cove.Spec{Policy: "gone"}}, nil, &cove.ExecRequest{Line: "ls"}), cove.Deny, policy.RuleProfile},
+		"nothing to run":        {off, with(cove.ProcessExec, named, nil, nil), cove.Deny, policy.RuleEmpty},
+		"an empty request":      {off, with(cove.ProcessExec, named, nil, &cove.ExecRequest{}), cove.Deny, policy.RuleEmpty},
+		"line and argv":         {off, with(cove.ProcessExec, named, nil, &cove.ExecRequest{Line: "ls", Argv: []string{"ls"}}), cove.Deny, policy.RuleEmpty},
+		"nothing, no profile":   {off, with(cove.ProcessExec, nil, nil, nil), cove.Allow, ""},
+		"another verb":          {on, with(cove.FileWrite, named, nil, bad), cove.Allow, ""},
+		"input":                 {on, with(cove.ProcessInput, named, nil, nil), cove.Allow, ""},
+		"argv":                  {on, with(cove.ProcessExec, named, nil, &cove.ExecRequest{Argv: []string{"rm", "x"}}), cove.Deny, policy.RuleDenied},
+		"opening":               {on, with(cove.SessionOpen, nil, &cove.Spec{Policy: "agent-bash"}, nil), cove.Allow, ""},
+		"code without a policy": {off, with(cove.ContextRun, &cove.Session{}, nil, nil), cove.Allow, ""},
+		"no code":               {on, with(cove.ContextRun, named, nil, nil), cove.Deny, policy.RuleEmpty},
+	} {
+		d := c.p.Decide(c.a)
+		rule := ""
+		if d.Refusal != nil {
+			rule = d.Refusal.Rule
+		}
+		if d.Effect != c.want || rule != c.rule {
+			t.Errorf("%s: %+v", name, d)
+		}
+	}
+}
+
+func TestCode(t *testing.T) {
+	p := agentBash(t)
+	for _, c := range []struct {
+		language, code, rule string
+	}{
+		{"bash", "ls | wc -l", ""},
+		{"bash", "rm x", policy.RuleDenied},
+		// What was said to the context before may have set the variable.
+		{"bash", "i=1; echo $((i))", policy.RuleArithmetic},
+		{"bash", "echo $((RANDOM)) $(($?))", policy.RuleArithmetic},
+		{"bash", "declare -A m; m[$x]=1", policy.RuleArithmetic},
+		{"bash", "echo $(( 1 + $? ))", ""},
+		{"python", "import os", ""},
+		{"python3", "1", ""},
+		{"node", "1", policy.RuleLanguage},
+		{"sh", "ls", policy.RuleLanguage},
+		{"", "1", policy.RuleLanguage},
+	} {
+		a := root(cove.ContextRun)
+		a.Session = &cove.Session{Spec: cove.Spec{Policy: "agent-bash"}}
+		a.Code = &cove.CodeRequest{Language: c.language, Code: c.code}
+		d := p.Decide(a)
+		switch {
+		case c.rule == "" && d.Effect != cove.Allow:
+			t.Errorf("%s %q: %+v", c.language, c.code, *d.Refusal)
+		case c.rule != "" && (d.Effect != cove.Deny || d.Layer != cove.Content || d.Refusal.Rule != c.rule):
+			t.Errorf("%s %q: %+v, want %s", c.language, c.code, d, c.rule)
+		}
+	}
+}
+
+func TestEnvironment(t *testing.T) {
+	p := agentBash(t)
+	for _, c := range []struct {
+		session, exec map[string]string
+		line, rule    string
+	}{
+		{nil, map[string]string{"NAME": "x", "DATA": "1"}, "ls", ""},
+		{nil, map[string]string{"PATH": "/x"}, "ls", policy.RuleVariable},
+		{nil, map[string]string{"LD_PRELOAD": "x"}, "ls", policy.RuleVariable},
+		{map[string]string{"BASH_ENV": "x"}, nil, "ls", policy.RuleVariable},
+		{map[string]string{"BASH_FUNC_ls%%": "() { rm x; }"}, nil, "ls", policy.RuleVariable},
+		{map[string]string{"HOME": "/workspace", "LANG": "C.UTF-8", "IFS": ","}, nil, "ls", ""},
+		{map[string]string{"HOME": "-delete"}, nil, "find ~", policy.RuleVariable},
+		{map[string]string{"LANG": "ja_JP.SJIS"}, nil, "ls", policy.RuleVariable},
+		{nil, map[string]string{"IFS": "0"}, "ls", policy.RuleVariable},
+		{nil, map[string]string{"x": "a[$(rm x)]"}, "echo $((x))", policy.RuleArithmetic},
+		{map[string]string{"x": "a[$(rm x)]"}, map[string]string{"x": "5"}, "echo $((x))", ""},
+		{map[string]string{"x": "a[$(rm x)]"}, nil, "x=5; echo $((x))", policy.RuleArithmetic},
+		{nil, map[string]string{"x": "-delete"}, `find "$x"`, policy.RuleArgument},
+		{nil, map[string]string{"x": "./dir"}, `find "$x"`, ""},
+		{nil, map[string]string{"m": "x"}, `declare -A m; m[$k]=1; read -r k`, policy.RuleArithmetic},
+		{nil, map[string]string{"RANDOM": "a[$(rm x)]"}, `echo $((RANDOM))`, policy.RuleArithmetic},
+	} {
+		a := run(c.line)
+		a.Session.Spec.Env, a.Exec.Env = c.session, c.exec
+		d := p.Decide(a)
+		switch {
+		case c.rule == "" && d.Effect != cove.Allow:
+			t.Errorf("%v %v %s: %+v", c.session, c.exec, c.line, *d.Refusal)
+		case c.rule != "" && (d.Effect != cove.Deny || d.Refusal.Rule != c.rule):
+			t.Errorf("%v %v %s: %+v, want %s", c.session, c.exec, c.line, d, c.rule)
+		}
+	}
+	a := run("")
+	a.Exec = &cove.ExecRequest{Argv: []string{"ls"}, Env: map[string]string{"LD_PRELOAD": "x"}}
+	if d := p.Decide(a); d.Effect != cove.Deny || d.Refusal.Rule != policy.RuleVariable {
+		t.Errorf("argv with LD_PRELOAD: %+v", d)
+	}
+}
+
+func TestAskAndLimits(t *testing.T) {
+	limits := cove.Limits{Wall: time.Second, Output: cove.KiB}
+	p, err := policy.New(policy.Config{
+		Profiles: []policy.Profile{{Name: "careful", Allow: []string{"ls"}, Ask: []string{"git", "cd"}, Deny: []string{"echo"}, Limits: limits}},
+		Default:  "careful",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line, want := range map[string]cove.Decision{
+		"ls": {Effect: cove.Allow, Limits: limits},
+		"ls; git push; git pull": {Effect: cove.Ask, Layer: cove.Content, Limits: limits, Refusal: &cove.Refusal{
+			Rule: policy.RuleApproval, Reason: "the command policy careful wants a person to agree before git runs", Word: "git", Line: 1, Column: 5,
+		}},
+		"cd x": {Effect: cove.Ask, Layer: cove.Content, Limits: limits, Refusal: &cove.Refusal{
+			Rule: policy.RuleApproval, Reason: "the command policy careful wants a person to agree before cd runs", Word: "cd", Line: 1, Column: 1,
+		}},
+		"git x; rm y": {Effect: cove.Deny, Layer: cove.Content, Refusal: &cove.Refusal{
+			Rule: policy.RuleUnlisted, Reason: `"rm" is not a program that the command policy careful allows`, Word: "rm", Line: 1, Column: 8,
+		}},
+		"\nls\n  echo x": {Effect: cove.Deny, Layer: cove.Content, Refusal: &cove.Refusal{
+			Rule: policy.RuleDenied, Reason: "echo is denied by the command policy careful", Word: "echo", Line: 3, Column: 3,
+		}},
+	} {
+		a := root(cove.ProcessExec)
+		a.Exec = &cove.ExecRequest{Line: line}
+		if diff := cmp.Diff(want, p.Decide(a)); diff != "" {
+			t.Errorf("%q: %s", line, diff)
+		}
+	}
+}
+
+// TestPure decides everything twice, and from many goroutines at once.
+func TestPure(t *testing.T) {
+	p := agentBash(t)
+	var lines []string
+	lines = append(lines, honest...)
+	for _, e := range evasions {
+		lines = append(lines, e.line)
+	}
+	env := map[string]string{"a": "1", "b": "x", "c": "", "PATH": "x", "LD_X": "y"}
+	decide := func(line string) cove.Decision {
+		a := run(line)
+		if len(line)%7 == 0 {
+			a.Exec.Env = env
+		}
+		return p.Decide(a)
+	}
+	first := map[string]cove.Decision{}
+	for _, line := range lines {
+		first[line] = decide(line)
+	}
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for _, line := range lines {
+				if got := decide(line); !reflect.DeepEqual(got, first[line]) {
+					t.Errorf("%q: first %+v, then %+v", line, first[line], got)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
