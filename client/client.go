@@ -1,0 +1,158 @@
+package client
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cove-sandbox/cove"
+)
+
+// Client is a platform on another side of a connection, bound to the caller
+// whose key it shows. It is safe for concurrent use.
+type Client struct {
+	base   string // what every path is put after
+	name   string // the server, in messages
+	remedy string // what to do when it cannot be reached
+	key    string
+
+	transport *http.Transport
+	http      *http.Client
+	silence   time.Duration
+
+	closing sync.Once
+	quit    chan struct{}  // closed by Close
+	pumps   sync.WaitGroup // what runs on behind a call that has returned
+}
+
+var _ cove.Platform = (*Client)(nil)
+
+// Option changes how a Client connects.
+type Option func(*Client)
+
+// WithTLSConfig says which servers to trust, for https URLs.
+func WithTLSConfig(config *tls.Config) Option {
+	return func(c *Client) { c.transport.TLSClientConfig = config.Clone() }
+}
+
+// WithSilence says how long a stream may be without a sign of life before the
+// server counts as gone; servers give one every 15 s. The default is a minute.
+func WithSilence(d time.Duration) Option {
+	return func(c *Client) { c.silence = d }
+}
+
+// New returns a client of the server at address, an http or https URL or
+// unix:///path/to.sock, that shows key; an empty key shows none. It connects
+// only when it is used. The caller closes it.
+func New(address, key string, opts ...Option) (*Client, error) {
+	u, err := url.Parse(address)
+	if err != nil || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return nil, badAddress()
+	}
+	if strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return nil, cove.InvalidField("key", "is not a key: it holds spaces or characters that no key has")
+	}
+	c := &Client{key: key, silence: time.Minute, quit: make(chan struct{})}
+	c.transport = newTransport()
+	switch {
+	case u.Scheme == "unix" && u.Host == "" && strings.HasPrefix(u.Path, "/"):
+		c.base, c.name = "http://cove", address
+		c.remedy = "start it with cove serve, or check the path of the socket"
+		c.transport.Proxy = nil
+		c.transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", u.Path)
+		}
+	case (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "":
+		c.base = strings.TrimRight(u.String(), "/")
+		c.name = c.base
+		c.remedy = "check the URL, and that cove serve runs there"
+	default:
+		return nil, badAddress()
+	}
+	for _, o := range opts {
+		o(c)
+	}
+	c.http = &http.Client{
+		Transport: c.transport,
+		// A redirect would carry the key to a place that it was not given for.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return c, nil
+}
+
+func badAddress() error {
+	return cove.InvalidField("url", "must be http://host:port, https://host or unix:///path/to.sock, without a user or a query")
+}
+
+func newTransport() *http.Transport {
+	only1 := new(http.Protocols)
+	only1.SetHTTP1(true) // connections to ports are handed over, which HTTP/2 cannot do
+	return &http.Transport{
+		Proxy:                 http.ProxyFromEnvironment,
+		DialContext:           (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
+		TLSHandshakeTimeout:   10 * time.Second,
+		ExpectContinueTimeout: time.Second,
+		MaxIdleConnsPerHost:   64,
+		IdleConnTimeout:       90 * time.Second,
+		DisableCompression:    true,
+		Protocols:             only1,
+		// A server that is not ours must not fill our memory with headers.
+		MaxResponseHeaderBytes: 64 << 10,
+	}
+}
+
+// Close ends what still runs behind calls that have returned, and closes idle
+// connections. Calls that are under way go on. It is idempotent.
+func (c *Client) Close() error {
+	c.closing.Do(func() { close(c.quit) })
+	c.pumps.Wait()
+	c.transport.CloseIdleConnections()
+	return nil
+}
+
+// pump runs do in the background until it is over or the client is closed.
+func (c *Client) pump(ctx context.Context, do func(context.Context)) {
+	c.pumps.Go(func() {
+		ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+		defer cancel()
+		done := make(chan struct{})
+		defer close(done)
+		go func() {
+			select {
+			case <-c.quit:
+				cancel()
+			case <-done:
+			}
+		}()
+		do(ctx)
+	})
+}
+
+// Sessions implements [cove.Platform].
+func (c *Client) Sessions() cove.Sessions { return sessions{c} }
+
+// Processes implements [cove.Platform].
+func (c *Client) Processes(id cove.ID) cove.Processes { return processes{c, id} }
+
+// Files implements [cove.Platform].
+func (c *Client) Files(id cove.ID) cove.Files { return files{c, id} }
+
+// Contexts implements [cove.Platform].
+func (c *Client) Contexts(id cove.ID) cove.Contexts { return contexts{c, id} }
+
+// Ports implements [cove.Platform].
+func (c *Client) Ports(id cove.ID) cove.Ports { return ports{c, id} }
+
+// Snapshots implements [cove.Platform].
+func (c *Client) Snapshots() cove.Snapshots { return snapshots{c} }
+
+// Runs implements [cove.Platform].
+func (c *Client) Runs() cove.Runs { return runs{c} }
+
+// Admin implements [cove.Platform].
+func (c *Client) Admin() cove.Admin { return admin{c} }

@@ -1,0 +1,140 @@
+package client_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/client"
+	"github.com/cove-sandbox/cove/engine"
+	"github.com/cove-sandbox/cove/internal/archive"
+	"github.com/cove-sandbox/cove/internal/audit"
+	"github.com/cove-sandbox/cove/internal/auth"
+	"github.com/cove-sandbox/cove/internal/httpapi"
+	"github.com/cove-sandbox/cove/internal/policy"
+	"github.com/cove-sandbox/cove/platformtest"
+	"github.com/cove-sandbox/cove/provider/fake"
+	"github.com/cove-sandbox/cove/store/memory"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// TestPlatform runs the suite of the platform against a client of a server on
+// loopback, with a key for every caller.
+func TestPlatform(t *testing.T) {
+	platformtest.Run(t, func(t *testing.T, o platformtest.Options) platformtest.Harness {
+		r := &remote{t: t, dir: t.TempDir(), store: memory.New(), options: o}
+		if err := r.open(); err != nil {
+			t.Fatal(err)
+		}
+		return r
+	})
+}
+
+// remote is an engine behind a server, and clients of it.
+type remote struct {
+	t       *testing.T
+	dir     string
+	store   cove.Store
+	options platformtest.Options
+
+	server  *httptest.Server
+	clients []*client.Client
+	shut    []func()
+}
+
+func (r *remote) open() error {
+	for _, name := range []string{"fake", "output"} {
+		if err := os.MkdirAll(filepath.Join(r.dir, name), 0o700); err != nil {
+			return err
+		}
+	}
+	journal, err := audit.Open(audit.Config{Dir: filepath.Join(r.dir, "journal"), Node: "test"})
+	if err != nil {
+		return err
+	}
+	output, err := os.OpenRoot(filepath.Join(r.dir, "output"))
+	if err != nil {
+		return err
+	}
+	provider, err := fake.New(fake.Config{Dir: filepath.Join(r.dir, "fake")})
+	if err != nil {
+		return err
+	}
+	archives, err := archive.Open(filepath.Join(r.dir, "archives"))
+	if err != nil {
+		return err
+	}
+	rules, err := policy.New(policy.Config{})
+	if err != nil {
+		return err
+	}
+	o := r.options
+	e, err := engine.Open(r.t.Context(), engine.Config{
+		Providers: []cove.Provider{provider}, Provider: provider.Name(), Policy: rules, Policies: rules.Profiles(), Store: r.store, Journal: journal,
+		Archives: archives, Output: output, Node: "test", Kernels: fake.Kernels{}, Runner: fake.Runner{},
+		MaxSessions: o.MaxSessions, MaxMemory: o.MaxMemory, Evict: o.Evict, QueueLength: o.QueueLength,
+		Volumes: o.Volumes, Shared: o.Shared, Flavors: o.Flavors, OutputBudget: o.OutputBudget, OutputKept: o.OutputKept,
+		ExecTimeout: o.ExecTimeout, MaxFileSize: o.MaxFileSize,
+	})
+	if err != nil {
+		return err
+	}
+	r.shut = []func(){
+		func() { r.must(e.Close(context.WithoutCancel(r.t.Context()))) }, func() { r.must(provider.Close()) },
+		func() { r.must(journal.Close()) }, func() { r.must(output.Close()) },
+	}
+	keys := auth.New(r.store)
+	r.server = httptest.NewUnstartedServer(nil)
+	r.server.Config = httpapi.Server(httpapi.New(httpapi.Config{
+		Platform: e.As,
+		Authenticate: func(req *http.Request) (cove.Principal, func(), error) {
+			return keys.Authenticate(req.Context(), auth.FromRequest(req))
+		},
+	}), nil)
+	r.server.Start()
+	return nil
+}
+
+func (r *remote) must(err error) {
+	if err != nil {
+		r.t.Error(err)
+	}
+}
+
+// As makes a key with what p has and a client that shows it.
+func (r *remote) As(p cove.Principal) cove.Platform {
+	secret := cove.NewSecret()
+	r.must(r.store.PutKey(r.t.Context(), &cove.Key{
+		ID: cove.NewID(), Name: p.Name, Tenant: p.Tenant, Hash: cove.HashSecret(secret), Scopes: p.Scopes, Limits: p.Limits, Defaults: p.Defaults,
+	}))
+	c, err := client.New(r.server.URL, secret)
+	r.must(err)
+	r.clients = append(r.clients, c)
+	return c
+}
+
+func (r *remote) Extras() platformtest.Extras { return platformtest.Fake() }
+
+func (r *remote) Close() {
+	for _, c := range r.clients {
+		r.must(c.Close())
+	}
+	r.clients = nil
+	r.server.CloseClientConnections()
+	r.server.Close()
+	for _, shut := range r.shut {
+		shut()
+	}
+}
+
+func (r *remote) Restart() error {
+	r.Close()
+	return r.open()
+}

@@ -1,0 +1,74 @@
+package auth
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/cove-sandbox/cove"
+)
+
+// maxSecretLen bounds what is hashed for a caller that nobody knows yet.
+const maxSecretLen = 256
+
+// Keyring knows the keys of a store. It is safe for concurrent use.
+type Keyring struct {
+	store cove.KeyStore
+
+	mu     sync.Mutex
+	meters map[cove.ID]*meter // guarded by mu
+}
+
+// New returns a keyring over the keys in store.
+func New(store cove.KeyStore) *Keyring {
+	return &Keyring{store: store, meters: map[cove.ID]*meter{}}
+}
+
+// Authenticate returns the principal of the key with this secret. The caller
+// calls done, once or more, when the request is over. A secret that opens
+// nothing is Unauthenticated; a key that is over its rate or has too many
+// requests under way is Exhausted with reason rate_limited and the seconds to
+// wait in Details["retry_after"]. done is never nil.
+func (k *Keyring) Authenticate(ctx context.Context, secret string) (cove.Principal, func(), error) {
+	nothing := func() {}
+	key, err := k.find(ctx, secret)
+	if err != nil {
+		return cove.Principal{}, nothing, err
+	}
+	done, err := k.admit(key)
+	if err != nil {
+		return cove.Principal{}, nothing, err
+	}
+	return cove.Principal{
+		Name: string(key.ID), Tenant: key.Tenant, Scopes: key.Scopes, Limits: key.Limits, Defaults: key.Defaults,
+	}, done, nil
+}
+
+func (k *Keyring) find(ctx context.Context, secret string) (*cove.Key, error) {
+	if secret == "" || len(secret) > maxSecretLen {
+		return nil, unknown()
+	}
+	hash := cove.HashSecret(secret)
+	key, err := k.store.KeyByHash(ctx, hash)
+	if errors.Is(err, cove.NotFound) {
+		return nil, unknown()
+	}
+	if err != nil {
+		return nil, cove.Wrap(cove.CodeOf(err), err, "keys cannot be looked up now; try again")
+	}
+	now := time.Now()
+	revoked := !key.RevokedAt.IsZero()
+	expired := !key.ExpiresAt.IsZero() && !now.Before(key.ExpiresAt)
+	if subtle.ConstantTimeCompare(key.Hash, hash) != 1 || revoked || expired {
+		return nil, unknown()
+	}
+	return key, nil
+}
+
+// unknown is the one answer to every secret that opens nothing.
+func unknown() error {
+	return cove.Errorf(cove.Unauthenticated, "no valid key was shown").
+		Remedy("send Authorization: Bearer <key>; cove key create makes one")
+}

@@ -1,0 +1,82 @@
+package httpapi
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/wire"
+)
+
+// Config is what the API needs. Platform and Authenticate must be set; the
+// rest has defaults.
+type Config struct {
+	// Platform returns the platform bound to a principal.
+	Platform func(cove.Principal) cove.Platform
+	// Authenticate returns who sent r. done, if not nil, is called when the
+	// request is over.
+	Authenticate func(r *http.Request) (p cove.Principal, done func(), err error)
+	// Health says how the server is. The default is always healthy.
+	Health func(ctx context.Context) wire.Health
+	// Logger gets one line for each request, and the causes of errors. The
+	// default throws them away.
+	Logger *slog.Logger
+	// Version is the server's own, for /health and /openapi.json.
+	Version string
+
+	// Heartbeat is how often a silent stream says that it lives: 15 s.
+	Heartbeat time.Duration
+	// OpenAfter is how long a stream waits for its first event before it
+	// answers 200; an error that comes earlier has a status of its own: 500 ms.
+	OpenAfter time.Duration
+	// Stall is how long a client may neither send what it announced nor take
+	// what it asked for before its connection is closed: 5 minutes.
+	Stall time.Duration
+	// BodyTime is how long a JSON body may take to arrive: 30 s.
+	BodyTime time.Duration
+	// HangUp is how long a terminal's program has to end by itself when its
+	// client has gone, before it is killed: 2 s.
+	HangUp time.Duration
+}
+
+func (c Config) withDefaults() Config {
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Health == nil {
+		c.Health = func(context.Context) wire.Health { return wire.Health{Status: wire.Healthy} }
+	}
+	for _, d := range []struct {
+		field *time.Duration
+		value time.Duration
+	}{
+		{&c.Heartbeat, 15 * time.Second},
+		{&c.OpenAfter, 500 * time.Millisecond},
+		{&c.Stall, 5 * time.Minute},
+		{&c.BodyTime, 30 * time.Second},
+		{&c.HangUp, 2 * time.Second},
+	} {
+		if *d.field <= 0 {
+			*d.field = d.value
+		}
+	}
+	return c
+}
+
+// Server returns an HTTP server for the handler h with bounds on what a client
+// may send before it is known, and on how long an idle connection stays. Answers
+// have no time limit of their own: streams last as long as what they show.
+func Server(h http.Handler, logger *slog.Logger) *http.Server {
+	if logger == nil {
+		logger = slog.New(slog.DiscardHandler)
+	}
+	return &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+		ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
+	}
+}

@@ -1,0 +1,23 @@
+// Package httpapi is the public HTTP API: a translation of cove.Platform into
+// routes, JSON, event streams and byte streams, and of errors into
+// application/problem+json.
+//
+// One table, in route.go, says everything about a route: its method and path,
+// its query, what it takes and gives, and what it does. Requests are decoded
+// from it and /openapi.json is written from it, so the two cannot differ.
+//
+//	GET …            an answer in JSON, or bytes for files and archives
+//	Accept: text/event-stream
+//	                 the same as it happens: stdout, stderr and exit of a
+//	                 program, places in the queue, files of a list
+//	Upgrade: tcp     …/ports/{port}/connect is then the connection itself
+//	WebSocket        …/terminal: binary messages are bytes of the terminal,
+//	                 text messages are JSON about it
+//
+// The client going away ends what it was waiting for, a program in the
+// foreground too, and never one in the background.
+//
+// The package must not hold state or decide anything: who may do what, what is
+// journaled and what is kept are the platform's business. It never logs or
+// answers with a body, a secret or the cause of an error.
+package httpapi

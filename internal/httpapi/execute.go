@@ -1,0 +1,63 @@
+package httpapi
+
+import (
+	"context"
+	"mime"
+	"net/http"
+	"reflect"
+
+	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/wire"
+)
+
+// commandLimit leaves room for the longest command that can run, with its
+// environment and some input, in JSON.
+const commandLimit = 8 << 20
+
+func executeRoutes() []route {
+	return []route{{
+		method: http.MethodPost, pattern: "/api/sandboxes/{id}/execute", limit: commandLimit, events: "stdout, stderr, exit",
+		summary: "Run a program to its end, or start it with background. As " + wire.ExecStream + " the body is the JSON on one line, " +
+			"then the standard input as it comes, and the answer is always an event stream",
+		takes: wire.ExecStream,
+		deed:  deed{body: reflect.TypeFor[wire.ExecRequest](), answer: reflect.TypeFor[wire.Execution](), status: http.StatusOK, do: (*call).execute},
+	}}
+}
+
+func (c *call) execute() error {
+	if media, _, _ := mime.ParseMediaType(c.r.Header.Get("Content-Type")); media == wire.ExecStream {
+		return c.executeWithInput()
+	}
+	w, err := decode[wire.ExecRequest](c)
+	if err != nil {
+		return err
+	}
+	req, err := w.Cove()
+	if err != nil {
+		return err
+	}
+	if w.Background {
+		p, err := c.startProcess(w)
+		if err != nil {
+			return err
+		}
+		return c.send(http.StatusAccepted, p)
+	}
+	if c.wantsEvents() {
+		return c.stream(func(ctx context.Context, e *events) error { return c.executeAsEvents(ctx, e, req) })
+	}
+	x, err := c.processes().Exec(c.r.Context(), req)
+	if err != nil {
+		return err
+	}
+	return c.send(http.StatusOK, wire.ExecutionOf(x))
+}
+
+func (c *call) executeAsEvents(ctx context.Context, e *events, req cove.ExecRequest) error {
+	req.OnOutput = e.chunk
+	x, err := c.processes().Exec(ctx, req)
+	if err != nil {
+		return err
+	}
+	return e.send(wire.OnExit, "", wire.ExecutionOf(x))
+}

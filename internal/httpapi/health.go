@@ -1,0 +1,65 @@
+package httpapi
+
+import (
+	"net/http"
+	"reflect"
+
+	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/wire"
+)
+
+func healthRoutes() []route {
+	return []route{
+		{method: http.MethodGet, pattern: "/health", summary: "Ask how the server is", open: true, deed: get(healthAnswer)},
+		{method: http.MethodGet, pattern: "/api/v1/health", summary: "Ask how the server is", open: true, deed: get(healthAnswer)},
+		{method: http.MethodGet, pattern: "/ready", summary: "Ask whether the server takes requests; 503 says no", open: true, deed: deed{
+			answer: reflect.TypeFor[wire.Health](), status: http.StatusOK, do: (*call).ready,
+		}},
+		{method: http.MethodGet, pattern: "/openapi.json", summary: "Get this description", gives: "application/json", deed: deed{status: http.StatusOK, do: (*call).describe}},
+		{method: http.MethodGet, pattern: "/{$}", summary: "Get a word about where things are", open: true, gives: "text/plain", deed: deed{status: http.StatusOK, do: (*call).front}},
+	}
+}
+
+func healthAnswer(c *call) (wire.Health, error) { return c.health(), nil }
+
+func (c *call) health() wire.Health {
+	h := c.api.Health(c.r.Context())
+	if h.Version == "" {
+		h.Version = c.api.Version
+	}
+	if h.Message == "" {
+		h.Message = "Service is " + h.Status
+	}
+	return h
+}
+
+func (c *call) ready() error {
+	h := c.health()
+	if h.Status != wire.Healthy {
+		return c.send(http.StatusServiceUnavailable, h)
+	}
+	return c.send(http.StatusOK, h)
+}
+
+func (c *call) describe() error {
+	body, err := c.api.openAPI()
+	if err != nil {
+		return cove.Wrap(cove.Internal, err, "the description cannot be written; the log has the cause under the request id")
+	}
+	c.w.Header().Set("Content-Type", "application/json")
+	_, _ = c.w.Write(body) // the client may be gone
+	return nil
+}
+
+const frontPage = `Cove runs untrusted code in sandboxes.
+
+The web console is not part of this build.
+The API is below /api; /openapi.json describes every route.
+Show your key with: Authorization: Bearer <key>
+`
+
+func (c *call) front() error {
+	c.w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = c.w.Write([]byte(frontPage)) // the client may be gone
+	return nil
+}

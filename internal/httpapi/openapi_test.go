@@ -1,0 +1,67 @@
+package httpapi_test
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cove-sandbox/cove/internal/httpapi"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+const golden = "../../docs/openapi.json"
+
+// TestOpenAPI: the description in the repository is that of this code.
+func TestOpenAPI(t *testing.T) {
+	r := serve(t, func(c *httpapi.Config) { c.Version = "" })
+	a := r.send("GET", "/openapi.json", "")
+	if a.status != 200 || a.header.Get("Content-Type") != "application/json" {
+		t.Fatalf("%d %s", a.status, a.body)
+	}
+	if *update {
+		if err := os.WriteFile(golden, []byte(a.body), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), a.body); diff != "" {
+		t.Errorf("docs/openapi.json is not what the routes say; run this test with -update (-file +routes):\n%.3000s", diff)
+	}
+}
+
+// TestReferences: every reference in the description leads somewhere, and
+// every operation has a name of its own.
+func TestReferences(t *testing.T) {
+	var doc struct {
+		OpenAPI    string
+		Paths      map[string]map[string]struct{ OperationID string }
+		Components struct{ Schemas map[string]any }
+	}
+	body := serve(t).send("GET", "/openapi.json", "").body
+	if err := json.Unmarshal([]byte(body), &doc); err != nil || doc.OpenAPI != "3.1.0" {
+		t.Fatalf("%q %v", doc.OpenAPI, err)
+	}
+	for _, part := range strings.Split(body, `"$ref": "`)[1:] {
+		name, ok := strings.CutPrefix(part[:strings.Index(part, `"`)], "#/components/schemas/")
+		if _, there := doc.Components.Schemas[name]; !ok || !there {
+			t.Errorf("a reference leads to %q, which is not there", name)
+		}
+	}
+	names := map[string]string{}
+	for path, methods := range doc.Paths {
+		for method, op := range methods {
+			if other := names[op.OperationID]; other != "" || op.OperationID == "" {
+				t.Errorf("%s %s and %s are both named %q", method, path, other, op.OperationID)
+			}
+			names[op.OperationID] = method + " " + path
+		}
+	}
+}

@@ -1,0 +1,75 @@
+package httpapi
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/cove-sandbox/cove"
+)
+
+// upload is the body of a request. A client that stops sending, or goes away
+// in the middle, is an error that says so: what reads it must never take the
+// half that came for the whole.
+type upload struct {
+	c     *call
+	limit time.Duration
+	whole bool  // limit is for the whole body and set already, not for each read
+	err   error // what ended it, but for io.EOF
+}
+
+func (u *upload) Read(p []byte) (int, error) {
+	if !u.whole {
+		_ = u.c.control.SetReadDeadline(time.Now().Add(u.limit))
+	}
+	n, err := u.c.r.Body.Read(p)
+	switch {
+	case err == nil:
+		return n, nil
+	case errors.Is(err, io.EOF):
+		u.c.read = true
+		_ = u.c.control.SetReadDeadline(time.Time{})
+		return n, io.EOF
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		u.err = cove.Wrap(cove.Timeout, err, "the body did not arrive within %s; send it again", u.limit)
+	default:
+		u.err = cove.Wrap(cove.Canceled, err, "the client went away before its body was whole")
+	}
+	return n, u.err
+}
+
+// upload returns the body of the request as a stream.
+func (c *call) upload() *upload { return &upload{c: c, limit: c.api.Stall} }
+
+// settle ends a request whose body may not have been read whole. It returns
+// the body's own error where that is the reason for err.
+func (u *upload) settle(err error) error {
+	if err != nil && u.err != nil {
+		return u.err
+	}
+	return err
+}
+
+// linger is how long a body that is not wanted is read on, so that a client
+// that is still sending sees the answer and not a broken connection.
+const linger = 5 * time.Second
+
+// unread reports whether the client may still be sending a body.
+func (c *call) unread() bool { return !c.read && c.r.Body != http.NoBody }
+
+// refuse answers with err at once, whether or not the body has been read.
+func (c *call) refuse(err error) {
+	if !c.unread() || c.w.status != 0 {
+		c.respond(err)
+		return
+	}
+	// Otherwise the server would wait for the body before it sends the answer.
+	_ = c.control.EnableFullDuplex()
+	c.w.Header().Set("Connection", "close")
+	c.respond(err)
+	_ = c.control.Flush()
+	_ = c.control.SetReadDeadline(time.Now().Add(min(linger, c.api.Stall)))
+	_, _ = io.Copy(io.Discard, c.r.Body)
+}

@@ -1,0 +1,75 @@
+package wire
+
+import (
+	"time"
+
+	"github.com/cove-sandbox/cove"
+)
+
+// Stats is the state of the platform in numbers.
+type Stats struct {
+	ActiveSessions   int                `json:"active_sessions"`
+	MaxSessions      int                `json:"max_sessions"`
+	SessionsByFlavor map[string]int     `json:"sessions_by_flavor"`
+	SessionsByStatus map[cove.State]int `json:"sessions_by_status"`
+	TotalMemoryMB    float64            `json:"total_memory_mb" jsonschema:"promised to sessions"`
+	MaxMemoryMB      float64            `json:"max_memory_mb"`
+	TotalCPUs        float64            `json:"total_cpus"`
+	UptimeSeconds    float64            `json:"uptime_seconds"`
+	PoolSize         int                `json:"pool_size"`
+	PoolAvailable    int                `json:"pool_available"`
+	Queued           int                `json:"queued" jsonschema:"callers that wait for room"`
+	SessionsOpened   int64              `json:"sessions_opened"`
+	SessionsReused   int64              `json:"sessions_reused"`
+	SessionReuseRate float64            `json:"session_reuse_rate"`
+	Executions       int64              `json:"executions"`
+	Volumes          []cove.Volume      `json:"volumes"`
+	Provider         string             `json:"provider"`
+	NodeID           string             `json:"node_id"`
+}
+
+// StatsOf returns the form of s.
+func StatsOf(s *cove.Stats) Stats {
+	return Stats{
+		ActiveSessions: s.ActiveSessions, MaxSessions: s.MaxSessions, SessionsByFlavor: s.SessionsByFlavor, SessionsByStatus: s.SessionsByState,
+		TotalMemoryMB: megabytes(s.Memory), MaxMemoryMB: megabytes(s.MaxMemory), TotalCPUs: s.CPUs, UptimeSeconds: in(s.Uptime, time.Second),
+		PoolSize: s.PoolSize, PoolAvailable: s.PoolAvailable, Queued: s.Queued, SessionsOpened: s.Opened, SessionsReused: s.Reused,
+		SessionReuseRate: s.ReuseRate(), Executions: s.Executions, Volumes: s.Volumes, Provider: s.Provider, NodeID: s.Node,
+	}
+}
+
+// Cove returns the platform's own form.
+func (w Stats) Cove() *cove.Stats {
+	return &cove.Stats{
+		ActiveSessions: w.ActiveSessions, MaxSessions: w.MaxSessions, SessionsByFlavor: w.SessionsByFlavor, SessionsByState: w.SessionsByStatus,
+		Memory: fromMegabytes(w.TotalMemoryMB), MaxMemory: fromMegabytes(w.MaxMemoryMB), CPUs: w.TotalCPUs, Uptime: of(w.UptimeSeconds, time.Second),
+		PoolSize: w.PoolSize, PoolAvailable: w.PoolAvailable, Queued: w.Queued, Opened: w.SessionsOpened, Reused: w.SessionsReused,
+		Executions: w.Executions, Volumes: w.Volumes, Provider: w.Provider, Node: w.NodeID,
+	}
+}
+
+// Health is the answer to whoever asks whether the server is well. It is open
+// to all and tells nothing about tenants.
+type Health struct {
+	Status         string  `json:"status" jsonschema:"healthy, or what is the matter"`
+	Message        string  `json:"message"`
+	Version        string  `json:"version,omitempty"`
+	NodeID         string  `json:"node_id"`
+	Provider       string  `json:"provider"`
+	PoolSize       int     `json:"pool_size"`
+	PoolAvailable  int     `json:"pool_available"`
+	ActiveSessions int     `json:"active_sessions"`
+	UptimeSeconds  float64 `json:"uptime_seconds"`
+	RedisConnected bool    `json:"redis_connected"`
+}
+
+// Healthy is the status of a server that takes requests.
+const Healthy = "healthy"
+
+// HealthOf returns the health that s shows.
+func HealthOf(s *cove.Stats) Health {
+	return Health{
+		Status: Healthy, NodeID: s.Node, Provider: s.Provider, PoolSize: s.PoolSize, PoolAvailable: s.PoolAvailable,
+		ActiveSessions: s.ActiveSessions, UptimeSeconds: in(s.Uptime, time.Second),
+	}
+}
