@@ -1,0 +1,107 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/client"
+	"github.com/cove-sandbox/cove/internal/config"
+	"github.com/cove-sandbox/cove/internal/daemon"
+)
+
+// link is a platform and how to let go of it.
+type link struct {
+	cove.Platform
+
+	cfg    config.Config
+	remote bool
+	close  func() error
+}
+
+func providerNames() []string { return daemon.ProviderNames() }
+
+func isRoot() bool { return os.Geteuid() == 0 }
+
+// oneShot returns the platform for what leaves nothing behind: the server that
+// the settings name, or this process.
+func (a *app) oneShot(cmd *cobra.Command) (link, error) {
+	cfg, err := a.load(cmd)
+	if err != nil {
+		return link{}, err
+	}
+	if address, ok := cfg.Remote(); ok {
+		return dial(cfg, address)
+	}
+	p, err := daemon.OneShot(cmd.Context(), cfg)
+	if err != nil {
+		return link{}, err
+	}
+	return link{Platform: p, cfg: cfg, close: func() error {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(cmd.Context()), tidyTime)
+		defer cancel()
+		return p.Close(ctx)
+	}}, nil
+}
+
+// lasting returns the platform for what stays: the server that the settings
+// name, or that of COVE_HOME, which is started if nobody runs it.
+func (a *app) lasting(cmd *cobra.Command) (link, error) {
+	cfg, err := a.load(cmd)
+	if err != nil {
+		return link{}, err
+	}
+	if address, ok := cfg.Remote(); ok {
+		return dial(cfg, address)
+	}
+	c, err := daemon.Connect(cmd.Context(), cfg, daemon.Caller{Version: version, Notify: a.note})
+	if err != nil {
+		return link{}, err
+	}
+	return link{Platform: c, cfg: cfg, close: c.Close}, nil
+}
+
+func dial(cfg config.Config, address string) (link, error) {
+	c, err := client.New(address, cfg.Client.APIKey.Reveal())
+	if err != nil {
+		return link{}, err
+	}
+	return link{Platform: c, cfg: cfg, remote: true, close: c.Close}, nil
+}
+
+// note says something beside the answer.
+func (a *app) note(text string) {
+	_, _ = io.WriteString(a.sys.Stderr, "cove: "+escape(text)+"\n") // it is beside the answer
+}
+
+// progress tells a person at a terminal what takes long.
+func (a *app) progress(format string, args ...any) {
+	if _, ok := terminal(a.sys.Stderr); ok && !a.json {
+		a.note(fmt.Sprintf(format, args...))
+	}
+}
+
+// open opens a session and shows the place in the queue meanwhile. What the
+// user set for this machine's sandboxes is asked for by name: the daemon may
+// have been started with other settings.
+func (a *app) open(ctx context.Context, p link, req cove.OpenRequest) (*cove.Session, error) {
+	if config.IsPolicyFile(req.Spec.Policy) {
+		req.Spec.Policy = p.cfg.CommandPolicy
+	}
+	if !p.remote {
+		fill := func(field *string, env, value string) {
+			if *field == "" && p.cfg.IsSet(env) {
+				*field = value
+			}
+		}
+		fill(&req.Spec.Provider, "SANDBOX_PROVIDER", p.cfg.Provider)
+		fill(&req.Spec.Flavor, "MSB_DEFAULT_FLAVOR", p.cfg.Session.Flavor)
+		fill(&req.Spec.Policy, "SANDBOX_COMMAND_POLICY", p.cfg.CommandPolicy)
+	}
+	req.OnQueue = func(position int) { a.progress("waiting for room: place %d in the queue", position) }
+	return p.Sessions().Open(ctx, req)
+}

@@ -1,0 +1,163 @@
+package config
+
+import (
+	"time"
+
+	"github.com/cove-sandbox/cove"
+)
+
+// Config is every setting of Cove, resolved and checked.
+//
+// To add a setting:
+//
+//  1. Add one field here with the tags env (its name), key (its place in the
+//     file), default and doc. A number has min and max, a word oneof, an
+//     address url, a size unit. A default that is not a fixed value is told by
+//     shown and filled in by derive. A secret has type [Secret].
+//  2. If it can contradict another setting, say so in contradictions.
+//  3. Run go test ./internal/config -update, which writes .env.example and
+//     docs/configuration.md anew.
+//  4. Hand it to the part that needs it, in internal/daemon.
+type Config struct {
+	Provider      string   `env:"SANDBOX_PROVIDER" alias:"SANDBOX_TYPE" key:"provider" flag:"provider" default:"local" doc:"The provider that makes sandboxes: local, gvisor, docker, microsandbox, e2b or fake."`
+	Fallback      []string `env:"SANDBOX_FALLBACK" key:"fallback" shown:"none" doc:"Providers to try, in this order, when the chosen one is not ready, such as docker,local. Nothing is tried that is not named here."`
+	CommandPolicy string   `env:"SANDBOX_COMMAND_POLICY" key:"command_policy" flag:"policy" shown:"none" doc:"The policy that commands must pass: agent-bash, a policy from the file, or the path of a policy file."`
+	Home          string   `env:"COVE_HOME" flag:"home" shown:"/var/lib/cove for root, else $XDG_STATE_HOME/cove or ~/.local/state/cove" doc:"The directory of everything that Cove keeps: database, journal, keys, socket."`
+	File          string   `env:"COVE_CONFIG" flag:"config" shown:"config.yaml in COVE_HOME, if there is one" doc:"The settings file."`
+	NodeID        string   `env:"COVE_NODE_ID" key:"node_id" shown:"the host's name" doc:"The name of this node in answers and in the journal."`
+	LogLevel      string   `env:"COVE_LOG_LEVEL" key:"log_level" flag:"log-level" default:"info" oneof:"debug info warn error" doc:"The level of the server's log: debug, info, warn or error."`
+	Datasets      string   `env:"COVE_DATASETS" key:"datasets" shown:"none" doc:"The directory with the datasets that runs may read."`
+	ArchiveURL    string   `env:"COVE_ARCHIVE_URL" key:"archive_url" url:"file s3 http https" shown:"the directory archives in COVE_HOME" doc:"Where the workspaces of stopped sessions are kept."`
+
+	Server       Server       `key:"server" doc:"The server and the on-demand daemon"`
+	Client       Client       `key:"client" doc:"Commands and libraries that talk to a server"`
+	Exec         Exec         `key:"exec" doc:"Programs and code"`
+	Session      Session      `key:"session" doc:"Sessions and the machine's bounds"`
+	Workspace    Workspace    `key:"workspace" doc:"Files of a session"`
+	Volumes      Volumes      `key:"volumes" doc:"Host paths inside sandboxes"`
+	Pool         Pool         `key:"pool" doc:"Sandboxes made ahead of time"`
+	Maintenance  Maintenance  `key:"maintenance" doc:"Background tasks"`
+	Docker       Docker       `key:"docker" doc:"Provider docker"`
+	Microsandbox Microsandbox `key:"microsandbox" doc:"Provider microsandbox"`
+	E2B          E2B          `key:"e2b" doc:"Provider e2b"`
+	Redis        Redis        `key:"redis" doc:"Many nodes"`
+	Model        Model        `key:"model" doc:"The model behind /api/chat"`
+	Preview      Preview      `key:"preview" doc:"Previews of ports"`
+	Telemetry    Telemetry    `key:"telemetry" doc:"Traces"`
+
+	// Flavors and Policies can be written in the file only.
+	Flavors  Flavors  `key:"flavors" shown:"small, medium, large" doc:"Sizes of sandboxes by name, each with cpus, memory and pids. Your own stand beside small (1 CPU, 1 GB), medium (2, 2) and large (4, 4), or replace them."`
+	Policies Policies `key:"policies" shown:"none" doc:"Command policies by name, each with allow, deny and ask (lists of programs), timeout and max_output. A policy file holds one of them. agent-bash is built in."`
+
+	origins map[string]Origin
+}
+
+// Server is how cove serve and the on-demand daemon listen and end.
+type Server struct {
+	Addr       string        `env:"COVE_ADDR" key:"addr" flag:"addr" default:"127.0.0.1:8000" doc:"The address and port that cove serve listens on."`
+	DaemonIdle time.Duration `env:"COVE_DAEMON_IDLE" key:"daemon_idle" default:"600" min:"1" doc:"Seconds after which a daemon that was started on demand ends, when it has no session and nobody talks to it."`
+}
+
+// Client is how commands reach a server.
+type Client struct {
+	URL        string `env:"COVE_URL" key:"url" flag:"url" url:"http https unix" shown:"none" doc:"The server that commands talk to, instead of this machine."`
+	APIKey     Secret `env:"COVE_API_KEY" key:"api_key" shown:"none" doc:"The key that commands show to that server."`
+	Mode       string `env:"SANDBOX_MODE" key:"mode" default:"local" oneof:"local remote" doc:"Whether clients run sandboxes on this machine (local) or on the server at SANDBOX_URL (remote)."`
+	SandboxURL string `env:"SANDBOX_URL" key:"sandbox_url" url:"http https unix" default:"http://localhost:8000" doc:"The server that clients use with SANDBOX_MODE=remote."`
+}
+
+// Exec bounds programs and says what is kept of them.
+type Exec struct {
+	Timeout          time.Duration `env:"SANDBOX_TIMEOUT_SEC" alias:"MSB_EXECUTION_TIMEOUT" key:"timeout" default:"33" min:"0.001" max:"86400" doc:"Seconds after which a program is killed that named no timeout of its own."`
+	MaxOutput        cove.Bytes    `env:"SANDBOX_MAX_OUTPUT_KB" key:"max_output" unit:"k" default:"20" min:"1" max:"1048576" doc:"Kilobytes of each stream in an answer. What is cut is kept beside the session."`
+	DangerousImports string        `env:"SANDBOX_BLOCK_DANGEROUS_IMPORTS" key:"block_dangerous_imports" oneof:"true warn false" shown:"true for run_python_code, elsewhere false" doc:"Whether Python code that imports os, subprocess and the like is refused: true, warn or false."`
+	StoreCode        string        `env:"SANDBOX_STORE_CODE" key:"store_code" default:"on_error" oneof:"always on_error never" doc:"When code and its result are written to artifacts/executions: always, on_error or never."`
+}
+
+// Session bounds sessions, one by one and together.
+type Session struct {
+	IdleTimeout    time.Duration `env:"MSB_SESSION_TIMEOUT" key:"idle_timeout" default:"1800" min:"1" max:"31622400" doc:"Seconds without activity after which a session ends."`
+	StartTimeout   time.Duration `env:"MSB_SANDBOX_START_TIMEOUT" key:"start_timeout" default:"180" min:"0.001" max:"86400" doc:"Seconds that making a sandbox may take."`
+	Flavor         string        `env:"MSB_DEFAULT_FLAVOR" key:"flavor" default:"small" doc:"The flavor of sessions that name none."`
+	Max            int           `env:"MSB_MAX_SESSIONS" key:"max" min:"1" max:"1000000" shown:"as many as memory allows" doc:"Live sessions at once, of all tenants."`
+	MaxTotalMemory cove.Bytes    `env:"MSB_MAX_TOTAL_MEMORY_MB" key:"max_total_memory" unit:"m" min:"16" max:"67108864" shown:"80 % of the machine" doc:"Megabytes that all live sessions may use together."`
+	LRUEviction    bool          `env:"MSB_ENABLE_LRU_EVICTION" key:"lru_eviction" default:"true" doc:"Whether a full machine stops the session that was idle longest, keeping its files, to make room. Otherwise new sessions are refused."`
+}
+
+// Workspace bounds the files of a session.
+type Workspace struct {
+	MaxFileSize cove.Bytes `env:"MAX_FILE_SIZE_MB" key:"max_file_size" unit:"m" default:"100" min:"1" max:"67108864" doc:"Megabytes of one uploaded file; when set, also of a file that a program writes."`
+	Files       int64      `env:"MAX_TOTAL_FILES" key:"files" default:"100000" min:"1" max:"4294967296" doc:"Files in a workspace."`
+	Size        cove.Bytes `env:"MAX_WORKSPACE_SIZE_MB" key:"size" unit:"m" default:"500" min:"1" max:"67108864" doc:"Megabytes in a workspace."`
+}
+
+// Volumes are host paths that sandboxes may see.
+type Volumes struct {
+	Allowed []string      `env:"COVE_VOLUMES" key:"allowed" shown:"none" doc:"Host paths that may be mounted, with all that is below them."`
+	Shared  []cove.Volume `env:"MSB_SHARED_VOLUME_PATH" key:"shared" default:"[]" doc:"Volumes that every sandbox gets, as [\"host:sandbox\", \"host:sandbox:ro\"] or with commas between. They are writable unless ro stands at the end."`
+}
+
+// Pool is how many sandboxes wait ready-made.
+type Pool struct {
+	Size int `env:"POOL_SIZE" key:"size" default:"4" min:"0" max:"10000" doc:"Sandboxes of each kind that are kept ready."`
+	Max  int `env:"MAX_POOL_SIZE" key:"max_size" default:"100" min:"0" max:"10000" doc:"Ready sandboxes of all kinds together."`
+}
+
+// Maintenance is how often the background tasks look.
+type Maintenance struct {
+	Cleanup time.Duration `env:"MSB_CLEANUP_INTERVAL" key:"cleanup_interval" default:"60" min:"0.01" max:"86400" doc:"Seconds between two looks for expired sessions."`
+	Orphans time.Duration `env:"MSB_ORPHAN_CLEANUP_INTERVAL" key:"orphan_cleanup_interval" default:"600" min:"0.01" max:"86400" doc:"Seconds between two looks for sandboxes that belong to no session."`
+}
+
+// Docker is the provider of that name.
+type Docker struct {
+	Host      string     `env:"DOCKER_HOST" key:"host" url:"unix tcp http https ssh npipe" shown:"the engine's own" doc:"Where the Docker engine listens."`
+	TLSVerify bool       `env:"DOCKER_TLS_VERIFY" key:"tls_verify" default:"false" doc:"Whether the engine must show a certificate that ca.pem in DOCKER_CERT_PATH vouches for."`
+	CertPath  string     `env:"DOCKER_CERT_PATH" key:"cert_path" shown:"none" doc:"The directory with ca.pem, cert.pem and key.pem."`
+	Image     string     `env:"DOCKER_IMAGE" key:"image" default:"cove-sandbox:latest" doc:"The image of sandboxes."`
+	Network   bool       `env:"DOCKER_NETWORK_ENABLED" key:"network_enabled" default:"false" doc:"Whether sandboxes that ask for nothing have a network."`
+	CPULimit  float64    `env:"DOCKER_CPU_LIMIT" key:"cpu_limit" min:"0.01" max:"1024" shown:"the flavor's" doc:"CPUs of a sandbox, whatever its flavor says."`
+	Memory    cove.Bytes `env:"DOCKER_MEMORY_LIMIT" key:"memory_limit" unit:"b" min:"4194304" max:"70368744177664" shown:"the flavor's" doc:"Memory of a sandbox, such as 512m, whatever its flavor says."`
+}
+
+// Microsandbox is the provider of that name.
+type Microsandbox struct {
+	ServerURL string     `env:"MSB_SERVER_URL" key:"server_url" url:"http https" default:"http://127.0.0.1:5555" doc:"The microsandbox server."`
+	APIKey    Secret     `env:"MSB_API_KEY" key:"api_key" shown:"none" doc:"The key for that server."`
+	Namespace string     `env:"MSB_NAMESPACE" key:"namespace" default:"default" doc:"The namespace of its sandboxes."`
+	CPUs      float64    `env:"MSB_CPUS" key:"cpus" default:"1" min:"0.01" max:"1024" doc:"CPUs of its sandboxes."`
+	Memory    cove.Bytes `env:"MSB_MEMORY_MB" key:"memory" unit:"m" default:"512" min:"4" max:"67108864" doc:"Megabytes of its sandboxes."`
+	Transport string     `env:"MSB_TRANSPORT" key:"transport" oneof:"rpc cli" shown:"whichever answers" doc:"How to reach it: rpc (the server) or cli (the msb program)."`
+}
+
+// E2B is the provider of that name.
+type E2B struct {
+	APIKey Secret `env:"E2B_API_KEY" key:"api_key" shown:"none" doc:"The key for E2B."`
+	APIURL string `env:"E2B_API_URL" key:"api_url" url:"http https" shown:"E2B's own" doc:"The address of its API."`
+	Domain string `env:"E2B_DOMAIN" key:"domain" shown:"E2B's own" doc:"The domain of its sandboxes."`
+}
+
+// Redis is the store that many nodes share.
+type Redis struct {
+	URL  string `env:"REDIS_URL" key:"url" url:"redis rediss unix" shown:"none" doc:"The Redis server that nodes share. Set, this process is one node of many."`
+	Host string `env:"REDIS_HOST" key:"host" shown:"none" doc:"The same without a URL: the host."`
+	Port int    `env:"REDIS_PORT" key:"port" min:"1" max:"65535" shown:"6379" doc:"The port on REDIS_HOST."`
+}
+
+// Model is the OpenAI-compatible model that answers questions.
+type Model struct {
+	URL  string `env:"COVE_MODEL_URL" key:"url" url:"http https" shown:"none" doc:"The base URL of an OpenAI-compatible API."`
+	Key  Secret `env:"COVE_MODEL_KEY" key:"key" shown:"none" doc:"The key for that API."`
+	Name string `env:"COVE_MODEL" key:"name" shown:"none" doc:"The name of the model."`
+}
+
+// Preview is where ports of sandboxes are shown, apart from the console.
+type Preview struct {
+	Domain string `env:"COVE_PREVIEW_DOMAIN" key:"domain" shown:"none" doc:"The domain under which every preview has a name of its own."`
+	Addr   string `env:"COVE_PREVIEW_ADDR" key:"addr" shown:"none" doc:"An address and port of its own for previews, where there is no such domain."`
+}
+
+// Telemetry is where traces go.
+type Telemetry struct {
+	Endpoint string `env:"OTEL_EXPORTER_OTLP_ENDPOINT" key:"otlp_endpoint" url:"http https" shown:"none" doc:"The OpenTelemetry collector that gets traces."`
+}

@@ -1,0 +1,77 @@
+package config
+
+import (
+	"bufio"
+	"bytes"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/cove-sandbox/cove"
+)
+
+// Host is what defaults depend on.
+type Host interface {
+	// ReadFile returns a small file of the kernel.
+	ReadFile(name string) ([]byte, error)
+	Hostname() (string, error)
+}
+
+type thisMachine struct{}
+
+func (thisMachine) ReadFile(name string) ([]byte, error) { return os.ReadFile(filepath.Clean(name)) }
+func (thisMachine) Hostname() (string, error)            { return os.Hostname() }
+
+// machineMemory returns the memory of the machine, or of the container that we
+// run in where that is less; 0 where nobody knows.
+func machineMemory(h Host) cove.Bytes {
+	total := meminfoTotal(h)
+	for _, name := range []string{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"} {
+		data, err := h.ReadFile(name)
+		if err != nil {
+			continue
+		}
+		// "max" and v1's huge number both mean no limit and drop out here.
+		n, err := strconv.ParseInt(strings.TrimSpace(string(data)), 10, 64)
+		if err == nil && n > 0 && (total == 0 || cove.Bytes(n) < total) {
+			total = cove.Bytes(n)
+		}
+	}
+	return total
+}
+
+func meminfoTotal(h Host) cove.Bytes {
+	data, err := h.ReadFile("/proc/meminfo")
+	if err != nil {
+		return 0
+	}
+	for lines := bufio.NewScanner(bytes.NewReader(data)); lines.Scan(); {
+		if fields := strings.Fields(lines.Text()); len(fields) >= 2 && fields[0] == "MemTotal:" {
+			n, err := strconv.ParseInt(fields[1], 10, 64)
+			if err != nil || n < 0 {
+				return 0
+			}
+			return cove.Bytes(n) * cove.KiB
+		}
+	}
+	return 0
+}
+
+// systemHome is the COVE_HOME of root, whose own directory is no place for a
+// server's state.
+const systemHome = "/var/lib/cove"
+
+func defaultHome(root bool, env func(string) (string, bool)) (string, error) {
+	if root {
+		return systemHome, nil
+	}
+	// The XDG rules say that a relative path is to be ignored.
+	if state, ok := env("XDG_STATE_HOME"); ok && filepath.IsAbs(state) {
+		return filepath.Join(state, "cove"), nil
+	}
+	if home, ok := env("HOME"); ok && filepath.IsAbs(home) {
+		return filepath.Join(home, ".local", "state", "cove"), nil
+	}
+	return "", cove.InvalidField("COVE_HOME", "is not set and there is no HOME to derive it from; set it to a directory that belongs to you")
+}

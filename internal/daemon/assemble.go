@@ -1,0 +1,208 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/engine"
+	"github.com/cove-sandbox/cove/internal/archive"
+	"github.com/cove-sandbox/cove/internal/audit"
+	"github.com/cove-sandbox/cove/internal/config"
+	"github.com/cove-sandbox/cove/internal/policy"
+)
+
+// site is where an assembly keeps its things, and how.
+type site struct {
+	dir    string
+	node   string                                        // in the journal and in records
+	store  func(ctx context.Context) (cove.Store, error) // opened after the journal
+	spares int                                           // sandboxes kept ready
+	logger *slog.Logger
+}
+
+// assembly is a running engine and all that it stands on.
+type assembly struct {
+	engine *engine.Engine
+	store  cove.Store
+	close  []func() error // in the order of opening
+}
+
+// assemble puts the parts together at a site. On error nothing stays open.
+func assemble(ctx context.Context, cfg config.Config, at site) (_ *assembly, err error) {
+	a := &assembly{}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, a.release())
+		}
+	}()
+	if err := buildable(cfg); err != nil {
+		return nil, err
+	}
+	pol, err := Policy(cfg)
+	if err != nil {
+		return nil, err
+	}
+	list, err := providers(cfg, filepath.Join(at.dir, "providers"))
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range list {
+		a.later(p.Close)
+	}
+	if err := ready(ctx, cfg, list); err != nil {
+		return nil, err
+	}
+	journal, err := audit.Open(audit.Config{Dir: filepath.Join(at.dir, "journal"), Node: at.node}) //nolint:contextcheck // the journal outlives the call
+	if err != nil {
+		return nil, err
+	}
+	a.later(journal.Close)
+	if a.store, err = at.store(ctx); err != nil {
+		return nil, err
+	}
+	a.later(a.store.Close)
+	archives, err := openArchives(cfg, at.dir)
+	if err != nil {
+		return nil, err
+	}
+	output, err := openRoot(filepath.Join(at.dir, "output"))
+	if err != nil {
+		return nil, homeError(at.dir, err)
+	}
+	a.later(output.Close)
+	ec := engineConfig(cfg)
+	ec.Providers, ec.Policy, ec.Policies, ec.Store, ec.Journal = list, pol, pol.Profiles(), a.store, journal
+	ec.Archives, ec.Output, ec.Kernels, ec.Runner = archives, output, kernels(), runner()
+	ec.PoolSize, ec.Node, ec.Logger = at.spares, at.node, at.logger
+	if a.engine, err = engine.Open(ctx, ec); err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+func (a *assembly) later(close func() error) { a.close = append(a.close, close) }
+
+// release closes what was opened, last first.
+func (a *assembly) release() error {
+	var errs []error
+	for _, c := range slices.Backward(a.close) {
+		errs = append(errs, c())
+	}
+	a.close = nil
+	return errors.Join(errs...)
+}
+
+// end closes the engine and then all below it.
+func (a *assembly) end(ctx context.Context) error {
+	return errors.Join(a.engine.Close(ctx), a.release())
+}
+
+// engineConfig is the part of the settings that the engine takes as they are.
+func engineConfig(cfg config.Config) engine.Config {
+	return engine.Config{
+		Provider: cfg.Provider, Fallback: cfg.Fallback, Flavors: cfg.Flavors,
+		Defaults: cove.Spec{
+			Flavor: cfg.Session.Flavor, Policy: cfg.CommandPolicy, Idle: cfg.Session.IdleTimeout,
+			Workspace: cove.Workspace{Size: cfg.Workspace.Size, Files: cfg.Workspace.Files},
+		},
+		Volumes: cfg.Volumes.Allowed, Shared: cfg.Volumes.Shared,
+		MaxSessions: cfg.Session.Max, MaxMemory: cfg.Session.MaxTotalMemory, Evict: cfg.Session.LRUEviction, MaxPool: cfg.Pool.Max,
+		ExecTimeout: cfg.Exec.Timeout, StartTimeout: cfg.Session.StartTimeout,
+		CleanupInterval: cfg.Maintenance.Cleanup, OrphanInterval: cfg.Maintenance.Orphans,
+		OutputBudget: cfg.Exec.MaxOutput, MaxFileSize: cfg.Workspace.MaxFileSize,
+	}
+}
+
+// buildable refuses settings that ask for what this build does not have:
+// ignoring them would be a surprise.
+func buildable(cfg config.Config) error {
+	if cfg.Redis.URL != "" {
+		return cove.InvalidField("REDIS_URL", "asks for many nodes, which this build cannot do; unset it and REDIS_HOST")
+	}
+	if u, err := url.Parse(cfg.ArchiveURL); err != nil || u.Scheme != "" && u.Scheme != "file" {
+		return cove.InvalidField("COVE_ARCHIVE_URL", "asks for archives elsewhere, which this build cannot do; use file:///a/directory or unset it")
+	}
+	if names := ProviderNames(); !slices.Contains(names, cfg.Provider) {
+		return cove.InvalidField("SANDBOX_PROVIDER", "%q is not part of this build; use %s", cfg.Provider, strings.Join(names, ", "))
+	}
+	return nil
+}
+
+func openArchives(cfg config.Config, dir string) (cove.Archives, error) {
+	u, err := url.Parse(cfg.ArchiveURL)
+	if err != nil || u.Scheme != "file" {
+		return archive.Open(filepath.Join(dir, "archives"))
+	}
+	a, err := archive.Open(u.Path)
+	if err != nil {
+		return nil, cove.InvalidField("COVE_ARCHIVE_URL", "%s", cove.MessageOf(err))
+	}
+	return a, nil
+}
+
+func openRoot(dir string) (*os.Root, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	return os.OpenRoot(dir)
+}
+
+// ready refuses to start where neither the chosen provider nor one of those
+// that the operator named after it can work.
+func ready(ctx context.Context, cfg config.Config, list []cove.Provider) error {
+	var first error
+	for _, name := range append([]string{cfg.Provider}, cfg.Fallback...) {
+		i := slices.IndexFunc(list, func(p cove.Provider) bool { return p.Name() == name })
+		if i < 0 {
+			continue // the engine refuses it by name
+		}
+		caps, err := list[i].Probe(ctx)
+		if err != nil {
+			return cove.Wrap(cove.Unavailable, err, "SANDBOX_PROVIDER: provider %s cannot be probed", name).Remedy("see cove doctor")
+		}
+		if caps.Ready {
+			return nil
+		}
+		if first == nil {
+			first = cove.Errorf(cove.Unavailable, "SANDBOX_PROVIDER: provider %s is not ready: %s", name, caps.Why).
+				With("field", "SANDBOX_PROVIDER").Remedy("%s", caps.Remedy)
+		}
+	}
+	return first
+}
+
+// Policy returns the policy that the settings make.
+func Policy(cfg config.Config) (*policy.Policy, error) {
+	pc := policy.Config{Default: cfg.CommandPolicy}
+	for _, name := range cfg.Policies.Names() {
+		p := cfg.Policies[name]
+		profile := policy.Profile{Name: name, Allow: p.Allow, Deny: p.Deny, Ask: p.Ask, Limits: p.Limits}
+		if err := profile.Validate(); err != nil {
+			return nil, cove.InvalidField("policies."+name, "%s", cove.MessageOf(err))
+		}
+		pc.Profiles = append(pc.Profiles, profile)
+	}
+	return policy.New(pc)
+}
+
+// owner is the principal of the user who runs this process.
+func owner() cove.Principal { return principal(os.Geteuid()) }
+
+// principal is an operating-system user, who may do everything.
+func principal(uid int) cove.Principal {
+	return cove.Principal{Name: "os:" + userName(uid), Tenant: cove.DefaultTenant, Scopes: []cove.Scope{cove.ScopeAll}}
+}
+
+// Level reads COVE_LOG_LEVEL, which is one of slog's words already.
+func Level(word string) slog.Level {
+	var l slog.Level
+	_ = l.UnmarshalText([]byte(word)) // the settings let no other word through
+	return l
+}

@@ -1,0 +1,143 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/config"
+	"github.com/cove-sandbox/cove/store/memory"
+)
+
+// maxLanes bounds the runs at once on one COVE_HOME.
+const maxLanes = 4096
+
+// Local is a platform in this process.
+type Local struct {
+	cove.Platform
+
+	parts *assembly
+	lane  *lane
+}
+
+// OneShot returns a platform for one run in this process, as the user who runs
+// it. Any number of processes may have one at a time; each has a lane of
+// COVE_HOME to itself, and sessions are forgotten with it. The caller closes it.
+func OneShot(ctx context.Context, cfg config.Config) (*Local, error) {
+	home, err := OpenHome(cfg.Home)
+	if err != nil {
+		return nil, err
+	}
+	l, err := home.takeLane()
+	if err != nil {
+		return nil, err
+	}
+	parts, err := assemble(ctx, cfg, site{
+		dir: l.dir, node: cfg.NodeID + "/" + l.name(), logger: slog.New(slog.DiscardHandler),
+		store: func(context.Context) (cove.Store, error) { return memory.New(), nil },
+	})
+	if err != nil {
+		return nil, errors.Join(err, l.giveBack(false))
+	}
+	return &Local{Platform: parts.engine.As(owner()), parts: parts, lane: l}, nil
+}
+
+// Close ends the platform and gives its lane back.
+func (l *Local) Close(ctx context.Context) error {
+	err := l.parts.end(ctx)
+	return errors.Join(err, l.lane.giveBack(err == nil))
+}
+
+// lane is a part of COVE_HOME that one run has to itself.
+type lane struct {
+	number int
+	dir    string
+	lock   *lock
+}
+
+func (l *lane) name() string { return "oneshot-" + strconv.Itoa(l.number) }
+
+// inUse marks a lane whose run has not ended cleanly yet.
+func (l *lane) inUse() string { return filepath.Join(l.dir, "in-use") }
+
+// takeLane takes the first lane that is free: before all others those that a
+// killed run left, so that what it left there is removed soon.
+func (h Home) takeLane() (*lane, error) {
+	known, err := h.laneNumbers()
+	if err != nil {
+		return nil, homeError(h.dir, err)
+	}
+	order := make([]int, 0, maxLanes)
+	for _, n := range known {
+		if _, err := os.Lstat(h.lane(n).inUse()); err == nil {
+			order = append(order, n)
+		}
+	}
+	for n := range maxLanes {
+		order = append(order, n)
+	}
+	for _, n := range order {
+		l := h.lane(n)
+		err := l.take()
+		if err == nil {
+			return l, nil
+		}
+		if !errors.Is(err, errHeld) {
+			return nil, homeError(h.dir, err)
+		}
+	}
+	return nil, cove.Errorf(cove.Exhausted, "%d runs are under way in %s already", maxLanes, h.dir).Remedy("wait for some to end, or use cove serve")
+}
+
+func (h Home) lane(n int) *lane {
+	return &lane{number: n, dir: filepath.Join(h.lanes(), strconv.Itoa(n))}
+}
+
+func (l *lane) take() error {
+	if err := os.MkdirAll(l.dir, 0o700); err != nil {
+		return err
+	}
+	k, err := takeLock(filepath.Join(l.dir, "lock"))
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(l.inUse(), nil, 0o600); err != nil {
+		return errors.Join(err, k.free())
+	}
+	l.lock = k
+	return nil
+}
+
+// giveBack frees the lane; clean says that nothing is left in it.
+func (l *lane) giveBack(clean bool) error {
+	var err error
+	if clean {
+		err = os.Remove(l.inUse())
+	}
+	return errors.Join(err, l.lock.free())
+}
+
+// laneNumbers returns the lanes that exist, in order.
+func (h Home) laneNumbers() ([]int, error) {
+	entries, err := os.ReadDir(h.lanes())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var numbers []int
+	for _, e := range entries {
+		if n, err := strconv.Atoi(e.Name()); err == nil && n >= 0 && n < maxLanes && e.IsDir() {
+			numbers = append(numbers, n)
+		}
+	}
+	slices.Sort(numbers)
+	return numbers, nil
+}

@@ -1,0 +1,265 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/auth"
+	"github.com/cove-sandbox/cove/internal/config"
+	"github.com/cove-sandbox/cove/internal/httpapi"
+	"github.com/cove-sandbox/cove/internal/wire"
+	"github.com/cove-sandbox/cove/store/sqlite"
+)
+
+// How long the parts of an end may take.
+const (
+	drainTime = 10 * time.Second // for requests to finish by themselves
+	breakTime = 5 * time.Second  // for streams whose context was ended
+	closeTime = 20 * time.Second // for the engine
+	yieldTime = 15 * time.Second // for a predecessor that is ending
+)
+
+// Options is how a server is run.
+type Options struct {
+	Version string
+	// OnDemand is a server that a command started: it listens on the socket
+	// only, and ends when it has had nothing to do for COVE_DAEMON_IDLE.
+	OnDemand bool
+	Logger   *slog.Logger
+	// Ready is called once, when requests are served. nil: nobody wants to know.
+	Ready func(Ready)
+}
+
+// Ready says where a server is.
+type Ready struct {
+	Home       string `json:"home"`
+	URL        string `json:"url"`
+	Socket     string `json:"socket"`
+	KeyFile    string `json:"key_file"`
+	KeyCreated bool   `json:"key_created"` // by this very start
+	PID        int    `json:"pid"`
+}
+
+// Serve runs the server of a COVE_HOME until ctx ends, and then lets requests
+// under way finish. One process at a time may: a second one is Conflict, with
+// the pid and the address of the first. The socket acts for the operating-system
+// user at its other end, the address for the key that a request shows.
+func Serve(ctx context.Context, cfg config.Config, o Options) (err error) {
+	home, err := OpenHome(cfg.Home)
+	if err != nil {
+		return err
+	}
+	wait := time.Duration(0)
+	if o.OnDemand {
+		wait = yieldTime
+	}
+	l, err := home.takeHome(ctx, wait)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, l.free()) }()
+	if o.OnDemand {
+		// A server that stays must not keep the directory of whoever started it
+		// from being unmounted.
+		if err := os.Chdir("/"); err != nil {
+			return homeError(home.dir, err)
+		}
+	}
+	s := &server{home: home, cfg: cfg, Options: o, traffic: newTraffic()}
+	if err := s.listen(ctx); err != nil {
+		return err
+	}
+	defer s.closeListeners()
+	s.parts, err = assemble(ctx, cfg, site{
+		dir: home.dir, node: cfg.NodeID, spares: cfg.Pool.Size, logger: o.Logger,
+		store: func(ctx context.Context) (cove.Store, error) { return sqlite.Open(ctx, home.database()) },
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.end(ctx)) }()
+	return s.run(ctx, l)
+}
+
+// server is one run of Serve.
+type server struct {
+	Options
+
+	home    Home
+	cfg     config.Config
+	parts   *assembly
+	traffic *traffic
+	tcp     net.Listener // nil on demand
+	socket  net.Listener
+}
+
+// listen opens the doors before anything else is begun, so that an address
+// that is taken leaves nothing behind.
+func (s *server) listen(ctx context.Context) (err error) {
+	if !s.OnDemand {
+		var lc net.ListenConfig
+		s.tcp, err = lc.Listen(ctx, "tcp", s.cfg.Server.Addr)
+		if errors.Is(err, syscall.EADDRINUSE) {
+			return cove.InvalidField("COVE_ADDR", "%s is in use by another program; stop that, or set another address, such as 127.0.0.1:0", s.cfg.Server.Addr)
+		}
+		if err != nil {
+			return cove.InvalidField("COVE_ADDR", "%s cannot be listened on (%s); set an address of this machine", s.cfg.Server.Addr, lastOp(err))
+		}
+	}
+	if s.socket, err = listenSocket(s.home.Socket()); err != nil {
+		s.closeListeners()
+		return homeError(s.home.dir, err)
+	}
+	return nil
+}
+
+// lastOp is the reason in a network error: the address stands in the sentence.
+func lastOp(err error) error {
+	if oe, ok := errors.AsType[*net.OpError](err); ok {
+		return oe.Err
+	}
+	return err
+}
+
+func (s *server) closeListeners() {
+	for _, l := range []net.Listener{s.tcp, s.socket} {
+		if l != nil {
+			_ = l.Close() // the server may have closed it
+		}
+	}
+}
+
+func (s *server) address() string {
+	if s.tcp == nil {
+		return s.home.socketURL()
+	}
+	return "http://" + s.tcp.Addr().String()
+}
+
+func (s *server) run(ctx context.Context, l *lock) error {
+	created, err := auth.Bootstrap(ctx, s.parts.store, s.home.AdminKey())
+	if err != nil {
+		return err
+	}
+	err = l.say(Holder{PID: os.Getpid(), Address: s.address(), Version: s.Version, OnDemand: s.OnDemand, Started: time.Now().UTC()})
+	if err != nil {
+		return homeError(s.home.dir, err)
+	}
+	base, cut := context.WithCancel(context.WithoutCancel(ctx))
+	defer cut()
+	ended := make(chan error, 2)
+	servers := s.start(base, ended)
+	s.Logger.InfoContext(ctx, "serving", slog.String("address", s.address()), slog.String("home", s.home.dir), slog.String("version", s.Version))
+	if s.Ready != nil {
+		s.Ready(Ready{
+			Home: s.home.dir, URL: s.address(), Socket: s.home.Socket(), KeyFile: s.home.AdminKey(), KeyCreated: created, PID: os.Getpid(),
+		})
+	}
+	err = s.await(ctx, ended)
+	s.Logger.InfoContext(ctx, "draining")
+	return errors.Join(err, drain(base, cut, servers))
+}
+
+// start serves every listener in the background.
+func (s *server) start(base context.Context, ended chan<- error) []*http.Server {
+	keys := auth.New(s.parts.store)
+	byKey := func(r *http.Request) (cove.Principal, func(), error) {
+		return keys.Authenticate(r.Context(), auth.FromRequest(r))
+	}
+	byPeer := func(r *http.Request) (cove.Principal, func(), error) {
+		if auth.FromRequest(r) != "" {
+			return byKey(r)
+		}
+		return userOf(r), func() {}, nil
+	}
+	var servers []*http.Server
+	for _, door := range []struct {
+		listener     net.Listener
+		authenticate func(*http.Request) (cove.Principal, func(), error)
+	}{{s.tcp, byKey}, {s.socket, byPeer}} {
+		if door.listener == nil {
+			continue
+		}
+		h := httpapi.New(httpapi.Config{ //nolint:contextcheck // requests have contexts of their own
+			Platform: s.parts.engine.As, Authenticate: door.authenticate, Health: s.health, Logger: s.Logger, Version: s.Version,
+		})
+		srv := httpapi.Server(s.traffic.watch(h), s.Logger)
+		srv.BaseContext = func(net.Listener) context.Context { return base }
+		srv.ConnContext = withPeer
+		servers = append(servers, srv)
+		go func() { ended <- srv.Serve(door.listener) }()
+	}
+	return servers
+}
+
+func (s *server) health(ctx context.Context) wire.Health {
+	stats, err := s.parts.engine.As(owner()).Admin().Stats(ctx)
+	if err != nil {
+		return wire.Health{Status: "unavailable", Message: cove.MessageOf(err), NodeID: s.cfg.NodeID}
+	}
+	return wire.HealthOf(stats)
+}
+
+// await returns when the server shall end, with an error if it had to.
+func (s *server) await(ctx context.Context, ended <-chan error) error {
+	idle := make(chan struct{})
+	if s.OnDemand {
+		ctx, stop := context.WithCancel(ctx)
+		defer stop()
+		go func() {
+			if s.traffic.awaitIdle(ctx, s.cfg.Server.DaemonIdle, s.alive) {
+				close(idle)
+			}
+		}()
+	}
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-idle:
+		return nil
+	case err := <-ended:
+		return cove.Wrap(cove.Internal, err, "the server stopped listening")
+	}
+}
+
+// alive reports whether any session has a sandbox.
+func (s *server) alive(ctx context.Context) bool {
+	stats, err := s.parts.engine.As(owner()).Admin().Stats(ctx)
+	return err != nil || stats.ActiveSessions > 0
+}
+
+// drain stops taking requests, lets those under way finish, and then ends the
+// streams that do not finish by themselves.
+func drain(base context.Context, cut context.CancelFunc, servers []*http.Server) error {
+	patient, cancel := context.WithTimeout(base, drainTime)
+	defer cancel()
+	stop := context.AfterFunc(patient, cut)
+	defer stop()
+	final, cancelFinal := context.WithTimeout(context.WithoutCancel(base), drainTime+breakTime)
+	defer cancelFinal()
+	errs := make([]error, len(servers))
+	var all sync.WaitGroup
+	for i, srv := range servers {
+		all.Go(func() {
+			if err := srv.Shutdown(final); err != nil {
+				errs[i] = errors.Join(err, srv.Close())
+			}
+		})
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+func (s *server) end(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
+	defer cancel()
+	return s.parts.end(ctx)
+}
