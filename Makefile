@@ -1,0 +1,43 @@
+# make help lists the targets; the work is done by scripts/.
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help run test build bench check cover fmt fuzz golden clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+run: build ## set up what is missing, build, start the server on 127.0.0.1:8000
+	@scripts/run.sh $(ARGS)
+
+test: ## set up what is missing, run every test that can run here (ARGS="-run X ./engine")
+	@scripts/setup.sh test
+	@scripts/test.sh $(ARGS)
+
+build: ## build bin/cove, one static executable
+	@scripts/setup.sh build
+	@scripts/build.sh
+
+bench: ## measure the engine; fails where a number that must be reached is missed
+	@scripts/setup.sh build
+	@go run ./bench $(ARGS)
+
+check: ## format, vet, lint, modules, vulnerabilities, other machines, scripts
+	@scripts/setup.sh check
+	@scripts/check.sh
+
+cover: ## statement coverage by package; fails below 89 %
+	@scripts/setup.sh test
+	@scripts/cover.sh $(ARGS)
+
+fmt: ## format the code
+	@scripts/tool.sh golangci-lint fmt
+
+fuzz: ## run every fuzz target (FUZZTIME=30s each)
+	@scripts/fuzz.sh
+
+golden: ## rewrite the files that tests compare with
+	@scripts/golden.sh
+
+clean: ## remove what was built
+	@rm -rf bin .cache

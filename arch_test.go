@@ -1,0 +1,220 @@
+package cove_test
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"maps"
+	"os/exec"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// allowed says what each package may import from this module, tests aside. A
+// package that is not listed may import nothing of it. Siblings do not import
+// siblings; an arrow that is missing here is missing from ARCHITECTURE.md too.
+// A line that ends in /* is for a folder and what is in it, if anything.
+var allowed = map[string][]string{
+	"": {},
+
+	"engine":       {"", "internal/admission", "internal/pool", "internal/spool", "internal/task"},
+	"client":       {"", "internal/wire"},
+	"platformtest": {""},
+
+	"provider/fake":         {""},
+	"provider/all":          {"", "provider/fake"},
+	"provider/providertest": {""},
+
+	"store/memory":    {""},
+	"store/sqlite":    {""},
+	"store/storetest": {""},
+
+	"internal/admission": {""},
+	"internal/archive":   {""},
+	"internal/audit":     {""},
+	"internal/auth":      {""},
+	"internal/config":    {""},
+	"internal/docstest":  {},
+	"internal/policy":    {""},
+	"internal/pool":      {""},
+	"internal/spool":     {""},
+	"internal/task":      {""},
+	"internal/wire":      {""},
+
+	"internal/httpapi": {"", "internal/wire"},
+
+	// The kernel's primitives: each package wraps one, none knows what for.
+	"internal/linux/*": {"internal/linux"},
+
+	// daemon puts the parts together, cli is what people type.
+	"internal/daemon": {
+		"", "client", "engine", "provider/all", "provider/fake", "store/memory", "store/sqlite",
+		"internal/archive", "internal/audit", "internal/auth", "internal/config", "internal/httpapi", "internal/policy", "internal/wire",
+	},
+	"internal/cli": {"", "client", "internal/config", "internal/daemon", "internal/policy", "internal/wire"},
+
+	"cmd/cove":            {"internal/cli"},
+	"bench":               {"", "engine", "provider/fake", "store/sqlite", "internal/archive", "internal/audit", "internal/policy"},
+	"scripts/coverreport": {},
+	"scripts/testreport":  {},
+}
+
+// importers says who may import what others wrote, tests aside. A heavy
+// dependency has one importer, so that replacing it changes one package; more
+// than one needs its reason here.
+var importers = map[string]struct {
+	packages []string
+	why      string // there is more than one importer
+}{
+	"github.com/coder/websocket":      {packages: []string{"internal/httpapi"}},
+	"github.com/goccy/go-yaml":        {packages: []string{"internal/config"}},
+	"github.com/google/jsonschema-go": {packages: []string{"internal/httpapi"}},
+	"github.com/spf13/cobra":          {packages: []string{"internal/cli"}},
+	"golang.org/x/term":               {packages: []string{"internal/cli"}},
+	"modernc.org/sqlite":              {packages: []string{"store/sqlite"}},
+	"pgregory.net/rapid":              {packages: []string{"store/storetest"}},
+
+	"github.com/google/go-cmp": {
+		packages: []string{"platformtest", "provider/providertest", "store/storetest"},
+		why:      "a suite is a test in a package of its own",
+	},
+	"golang.org/x/sys": {
+		packages: []string{"internal/daemon", "internal/linux/*"},
+		why:      "it is the kernel's own vocabulary, not something to replace",
+	},
+	"mvdan.cc/sh/v3": {
+		packages: []string{"internal/policy", "provider/fake"},
+		why:      "one reads a command to judge it, the other plays it: docs/decisions/002-two-importers-of-the-shell-parser.md",
+	},
+}
+
+// source is one package as go list sees it.
+type source struct {
+	ImportPath     string
+	Name           string
+	Dir            string
+	Module         struct{ Path, Dir string }
+	Imports        []string
+	GoFiles        []string
+	CgoFiles       []string
+	IgnoredGoFiles []string
+	TestGoFiles    []string
+	XTestGoFiles   []string
+}
+
+// rel is the folder of the package within the module; the root is "".
+func (s source) rel() string {
+	return strings.TrimPrefix(strings.TrimPrefix(s.ImportPath, s.Module.Path), "/")
+}
+
+var listOnce = sync.OnceValues(func() ([]source, error) {
+	out, err := exec.Command("go", "list", "-e", "-json=ImportPath,Name,Dir,Module,Imports,GoFiles,CgoFiles,IgnoredGoFiles,TestGoFiles,XTestGoFiles", "./...").Output()
+	if err != nil {
+		return nil, err
+	}
+	var all []source
+	dec := json.NewDecoder(strings.NewReader(string(out)))
+	for {
+		var s source
+		if err := dec.Decode(&s); errors.Is(err, io.EOF) {
+			return all, nil
+		} else if err != nil {
+			return nil, err
+		}
+		all = append(all, s)
+	}
+})
+
+func sources(t *testing.T) []source {
+	t.Helper()
+	all, err := listOnce()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	if len(all) == 0 {
+		t.Fatal("go list found no package")
+	}
+	return all
+}
+
+func TestImports(t *testing.T) {
+	seen := map[string]bool{}
+	for _, s := range sources(t) {
+		seen[s.rel()] = true
+		may, listed := lookUp(s.rel())
+		if !listed {
+			t.Errorf("%s is not in the table of arch_test.go. Give the package a line there and in ARCHITECTURE.md that says what it may import.", s.ImportPath)
+		}
+		for _, imp := range s.Imports {
+			dep, ours := strings.CutPrefix(imp+"/", s.Module.Path+"/")
+			dep = strings.TrimSuffix(dep, "/")
+			if ours && !slices.Contains(may, dep) {
+				t.Errorf("%q imports %q, which the table of arch_test.go does not allow. Take what you need as an interface of the root package; if the arrow belongs in the design, add it to the table and to ARCHITECTURE.md.", s.rel(), dep)
+			}
+		}
+	}
+	for rel := range allowed {
+		if !seen[rel] && !strings.HasSuffix(rel, "/*") {
+			t.Errorf("arch_test.go has a line for %q, which does not exist. Take the line out.", rel)
+		}
+	}
+}
+
+// lookUp finds the line of a package: its own, or that of a folder.
+func lookUp(rel string) ([]string, bool) {
+	for _, line := range []string{rel, rel + "/*", path.Dir(rel) + "/*"} {
+		if may, ok := allowed[line]; ok {
+			return may, true
+		}
+	}
+	return nil, false
+}
+
+func TestThirdParty(t *testing.T) {
+	used := map[string]bool{}
+	for _, s := range sources(t) {
+		for _, imp := range s.Imports {
+			if !thirdParty(s, imp) {
+				continue
+			}
+			mod := moduleOf(imp)
+			used[mod+" "+s.rel()] = true
+			switch {
+			case s.rel() == "":
+				t.Errorf("the root package imports %s. It imports the standard library only.", imp)
+			case mod == "":
+				t.Errorf("%q imports %s, which has no line among the importers of arch_test.go. Check that the standard library cannot do it, then add the line.", s.rel(), imp)
+			case !slices.Contains(importers[mod].packages, s.rel()) && !slices.Contains(importers[mod].packages, path.Dir(s.rel())+"/*"):
+				t.Errorf("%q imports %s, which only %s may. Ask there for what you need, or add the package and the reason to arch_test.go.", s.rel(), imp, strings.Join(importers[mod].packages, ", "))
+			}
+		}
+	}
+	for mod, rule := range importers {
+		if len(rule.packages) > 1 && rule.why == "" {
+			t.Errorf("arch_test.go gives %s %d importers and no reason", mod, len(rule.packages))
+		}
+		for _, rel := range rule.packages {
+			if !used[mod+" "+rel] && !strings.HasSuffix(rel, "/*") {
+				t.Errorf("arch_test.go lets %q import %s, and it does not. Take it out.", rel, mod)
+			}
+		}
+	}
+}
+
+// thirdParty reports whether neither we nor the Go authors wrote the package.
+func thirdParty(s source, imp string) bool {
+	host, _, _ := strings.Cut(imp, "/")
+	return strings.Contains(host, ".") && imp != s.Module.Path && !strings.HasPrefix(imp, s.Module.Path+"/")
+}
+
+func moduleOf(imp string) string {
+	for mod := range maps.Keys(importers) {
+		if imp == mod || strings.HasPrefix(imp, mod+"/") {
+			return mod
+		}
+	}
+	return ""
+}
