@@ -54,7 +54,8 @@ const (
 	ReasonQueueFull        = "queue_full"        // exhausted: too many callers wait already
 	ReasonTenantQuota      = "tenant_quota"      // exhausted: the tenant's own bound
 	ReasonCapacity         = "capacity"          // exhausted: the machine's bound
-	ReasonRateLimited      = "rate_limited"      // exhausted: the key's own bound
+	ReasonKeyQuota         = "key_quota"         // exhausted: the key has as many sessions as it may
+	ReasonRateLimited      = "rate_limited"      // exhausted: the key asks too often
 	ReasonLimitNotEnforced = "limit"             // unsupported: a limit that cannot be enforced here
 )
 

@@ -170,5 +170,6 @@ type ProcessInfo struct {
 	TTY       bool       `json:"tty,omitempty"`
 	Running   bool       `json:"running"`
 	StartedAt time.Time  `json:"started_at"`
-	Result    *Execution `json:"result,omitempty"` // when it has ended
+	OutputID  OutputID   `json:"output_id,omitempty"` // reads what it has written, also while it runs
+	Result    *Execution `json:"result,omitempty"`    // when it has ended
 }

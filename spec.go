@@ -212,8 +212,9 @@ func (s Spec) validateVolumes() error {
 	return atMost("volumes", len(s.Volumes))
 }
 
-// guardedTargets are the parts of the tree that make a sandbox what it is.
-var guardedTargets = []string{"/proc", "/sys", "/dev", "/etc", "/usr", "/bin", "/sbin", "/lib", "/lib64", "/run"}
+// guardedTargets are the parts of the tree that make a sandbox what it is. The
+// workspace is one of them: a volume in it would go into the archive with it.
+var guardedTargets = []string{WorkspacePath, "/proc", "/sys", "/dev", "/etc", "/usr", "/bin", "/sbin", "/lib", "/lib64", "/run"}
 
 func (s Spec) validateMaps() error {
 	total := 0

@@ -55,6 +55,7 @@ func TestSpecValidate(t *testing.T) {
 		"dotted volume":     {cove.Spec{Volumes: []cove.Volume{{Source: "/a/../b", Target: "/data"}}}, "volumes"},
 		"volume at root":    {cove.Spec{Volumes: []cove.Volume{{Source: "/a", Target: "/"}}}, "volumes"},
 		"volume over /etc":  {cove.Spec{Volumes: []cove.Volume{{Source: "/a", Target: "/etc/x"}}}, "volumes"},
+		"volume in work":    {cove.Spec{Volumes: []cove.Volume{{Source: "/a", Target: "/workspace/x"}}}, "volumes"},
 		"NUL in volume":     {cove.Spec{Volumes: []cove.Volume{{Source: "/a\x00", Target: "/d"}}}, "volumes"},
 		"target twice":      {cove.Spec{Volumes: []cove.Volume{{Source: "/a", Target: "/d"}, {Source: "/b", Target: "/d"}}}, "volumes"},
 		"bad env":           {cove.Spec{Env: map[string]string{"A B": "x"}}, "env"},

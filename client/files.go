@@ -49,7 +49,7 @@ func (f files) Archive(ctx context.Context, dir string) (io.ReadCloser, error) {
 }
 
 func (f files) download(ctx context.Context, a ask) (io.ReadCloser, error) {
-	resp, err := f.c.do(ctx, a)
+	resp, err := f.c.do(ctx, a) //nolint:bodyclose // the caller closes what it gets
 	if err != nil {
 		return nil, err
 	}

@@ -169,7 +169,7 @@ func TestKeyAndTenantBounds(t *testing.T) {
 	key.Limits.Sessions = 1
 	s := mustOpen(t, e.As(key), cove.Spec{})
 	_, err := e.As(key).Sessions().Open(t.Context(), cove.OpenRequest{})
-	wantCode(t, err, cove.Exhausted, cove.ReasonTenantQuota)
+	wantCode(t, err, cove.Exhausted, cove.ReasonKeyQuota)
 
 	p := e.As(boss)
 	if err := p.Admin().SetTenant(t.Context(), cove.Tenant{Name: cove.DefaultTenant, Quota: cove.Bounds{CPUSeconds: 1e-12}}); err != nil {

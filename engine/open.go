@@ -58,7 +58,7 @@ func (e *Engine) reserve(p cove.Principal, spec cove.Spec) (l *lease, mine bool,
 	}
 	if most := p.Limits.Sessions; most > 0 && e.owners[p.Name] >= most {
 		return nil, false, cove.Errorf(cove.Exhausted, "this key has %d sessions, as many as it may", most).
-			Reason(cove.ReasonTenantQuota).With("retry_after", 5).Remedy("close one first")
+			Reason(cove.ReasonKeyQuota).With("retry_after", 5).Remedy("close one first")
 	}
 	l = newLease(rec)
 	<-l.turn // create gives it back

@@ -112,7 +112,7 @@ func (e *Engine) background(ctx context.Context, l *lease, req cove.ExecRequest,
 		return nil, err
 	}
 	pr.x.follow = true
-	pr.info = cove.ProcessInfo{PID: pid, Command: shortText(req), TTY: req.TTY != nil, Running: true, StartedAt: time.Now()}
+	pr.info = cove.ProcessInfo{PID: pid, Command: shortText(req), TTY: req.TTY != nil, Running: true, StartedAt: time.Now(), OutputID: pr.x.id}
 	l.mu.Lock()
 	l.procs[pid] = pr
 	old := l.oldest()

@@ -2,16 +2,11 @@ package cli
 
 import (
 	"context"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/cove-sandbox/cove"
 )
-
-// quiet is how long a running program must write nothing before logs without
-// --follow takes it that all has been shown.
-const quiet = 300 * time.Millisecond
 
 func (a *app) logsCommand() *cobra.Command {
 	var follow bool
@@ -39,24 +34,29 @@ newest. With -f it goes on until the program has ended.`,
 func (a *app) showLog(ctx context.Context, procs cove.Processes, info cove.ProcessInfo, follow bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	seen := func() {}
+	end := int64(-1) // of what there is to show; -1 means until the program has ended
 	if !follow && info.Running {
-		idle := time.AfterFunc(quiet, cancel)
-		defer idle.Stop()
-		seen = func() { idle.Reset(quiet) }
+		page, err := procs.Output(ctx, info.OutputID, cove.OutputRange{Limit: 1})
+		if err != nil {
+			return err
+		}
+		end = page.Total + page.Dropped
+	}
+	if end == 0 {
+		return nil
 	}
 	out := &relay{sys: a.sys, cancel: cancel}
 	for chunk, err := range procs.Connect(ctx, info.PID, 0) {
-		switch {
-		case out.broken():
-			return exitError{exitPipe}
-		case err != nil && ctx.Err() != nil && !follow:
-			return nil
-		case err != nil:
+		if out.broken() {
+			break
+		}
+		if err != nil {
 			return err
 		}
-		seen()
 		out.write(chunk)
+		if end > 0 && chunk.Offset+int64(len(chunk.Data)) >= end {
+			break
+		}
 	}
 	if out.broken() {
 		return exitError{exitPipe}

@@ -49,7 +49,7 @@ func assemble(ctx context.Context, cfg config.Config, at site) (_ *assembly, err
 	if err != nil {
 		return nil, err
 	}
-	list, err := providers(cfg, filepath.Join(at.dir, "providers"))
+	list, err := providers(filepath.Join(at.dir, "providers"))
 	if err != nil {
 		return nil, err
 	}

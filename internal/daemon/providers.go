@@ -4,23 +4,31 @@ import (
 	"context"
 	"errors"
 	"os"
-	"path/filepath"
 
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/internal/config"
+	"github.com/cove-sandbox/cove/provider/all"
 	"github.com/cove-sandbox/cove/provider/fake"
 )
 
 // ProviderNames returns the words that SANDBOX_PROVIDER may be in this build.
-func ProviderNames() []string { return []string{"fake"} }
+func ProviderNames() []string { return all.Names() }
 
 // providers opens every provider of this build below a directory.
-func providers(_ config.Config, dir string) ([]cove.Provider, error) {
-	p, err := fake.New(fake.Config{Dir: filepath.Join(dir, "fake")})
-	if err != nil {
-		return nil, err
+func providers(dir string) ([]cove.Provider, error) {
+	open := all.Providers(all.Config{Home: dir})
+	var list []cove.Provider
+	for _, name := range all.Names() {
+		p, err := open[name]()
+		if err != nil {
+			for _, opened := range list {
+				err = errors.Join(err, opened.Close())
+			}
+			return nil, err
+		}
+		list = append(list, p)
 	}
-	return []cove.Provider{p}, nil
+	return list, nil
 }
 
 func kernels() cove.Kernels { return fake.Kernels{} }
@@ -34,7 +42,7 @@ func Doctor(ctx context.Context, cfg config.Config) (reports []cove.ProviderRepo
 		return nil, cove.Wrap(cove.Unavailable, err, "there is no room for temporary files").Remedy("set TMPDIR to a directory that can be written")
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	list, err := providers(cfg, dir)
+	list, err := providers(dir)
 	if err != nil {
 		return nil, err
 	}

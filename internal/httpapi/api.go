@@ -90,9 +90,10 @@ func withoutSlash(r *http.Request) *http.Request {
 	return &trimmed
 }
 
-// callOf returns the call that w belongs to; w came from ServeHTTP.
+// callOf returns the call that w belongs to. The mux hands on what ServeHTTP
+// gave it.
 func callOf(w http.ResponseWriter) *call {
-	return w.(*answer).call //nolint:forcetypeassert,errcheck // the mux hands it on as it is
+	return w.(*answer).call
 }
 
 func noRoute(r *http.Request) error {

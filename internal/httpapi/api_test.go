@@ -95,8 +95,8 @@ func TestDoneIsCalled(t *testing.T) {
 	r.send("GET", "/api/stats", "")
 	r.fake.fail = cove.Errorf(cove.Denied, "no")
 	r.send("GET", "/api/stats", "")
-	if r.done != 2 {
-		t.Errorf("done was called %d times for 2 requests", r.done)
+	if n := r.done.Load(); n != 2 {
+		t.Errorf("done was called %d times for 2 requests", n)
 	}
 }
 
@@ -188,7 +188,7 @@ func TestPanics(t *testing.T) {
 		if req.OnOutput != nil {
 			req.OnOutput(cove.Chunk{Stream: cove.Stdout, Data: []byte("begun")})
 		}
-		panic("a bug with a hush")
+		panic("a bug with a hush") //nolint:forbidigo // what is tested
 	}
 	a := r.send("POST", "/api/sandboxes/x/execute", `{"command":"x"}`)
 	if p := a.problem(t); a.status != 500 || p.Code != cove.Internal || strings.Contains(a.body, "hush") {

@@ -72,11 +72,12 @@ func (s schemas) operation(r route) object {
 }
 
 func operationID(r route) string {
-	id := strings.ToLower(r.method)
+	var id strings.Builder
+	id.WriteString(strings.ToLower(r.method))
 	for _, part := range strings.FieldsFunc(r.pattern, func(c rune) bool { return strings.ContainsRune("/{}$._", c) }) {
-		id += strings.ToUpper(part[:1]) + part[1:]
+		id.WriteString(strings.ToUpper(part[:1]) + part[1:])
 	}
-	return id
+	return id.String()
 }
 
 func parameters(r route) []object {

@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -26,7 +27,7 @@ type rig struct {
 	fake   *fake
 	server *httptest.Server
 	client *client.Client
-	done   int // how often a request was over
+	done   atomic.Int32 // how often a request was over
 }
 
 // serve starts a server over TCP.
@@ -49,7 +50,7 @@ func start(t *testing.T, listener net.Listener, change ...func(*httpapi.Config))
 			if req.Header.Get("Authorization") != "Bearer "+secret {
 				return cove.Principal{}, nil, cove.Errorf(cove.Unauthenticated, "no valid key was shown")
 			}
-			return cove.Principal{Name: "tester", Tenant: "acme"}, func() { r.done++ }, nil
+			return cove.Principal{Name: "tester", Tenant: "acme"}, func() { r.done.Add(1) }, nil
 		},
 		Version: "1.2.3",
 	}

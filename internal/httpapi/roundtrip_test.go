@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -88,9 +89,7 @@ func withStdin(r cove.ExecRequest, text string) cove.ExecRequest {
 func trips() map[cove.Verb]trip {
 	all := map[cove.Verb]trip{}
 	for _, part := range []map[cove.Verb]trip{sessionTrips(), processTrips(), fileTrips(), contextTrips(), adminTrips()} {
-		for v, t := range part {
-			all[v] = t
-		}
+		maps.Copy(all, part)
 	}
 	return all
 }

@@ -130,7 +130,26 @@ func TestQueue(t *testing.T) {
 	}
 }
 
-// until returns a channel that is closed when a method's context ends.
+func TestCodeAsEvents(t *testing.T) {
+	r := serve(t)
+	r.fake.run = func(_ context.Context, req cove.CodeRequest) (*cove.CodeResult, error) {
+		if req.Code == "fail" {
+			return nil, cove.Errorf(cove.Unsupported, "no such language")
+		}
+		req.OnOutput(cove.Chunk{Stream: cove.Stdout, Data: []byte("shown")})
+		return &cove.CodeResult{Context: "c", Results: []cove.Rich{{"text/plain": "1"}}}, nil
+	}
+	var out string
+	got, err := r.client.Contexts(id).Run(t.Context(), cove.CodeRequest{Language: "python", Code: "1", OnOutput: func(c cove.Chunk) { out += string(c.Data) }})
+	if err != nil || got.Context != "c" || out != "shown" || got.Results[0]["text/plain"] != "1" {
+		t.Errorf("%+v %q %v", got, out, err)
+	}
+	if _, err := r.client.Contexts(id).Run(t.Context(), cove.CodeRequest{Language: "x", Code: "fail", OnOutput: func(cove.Chunk) {}}); !errors.Is(err, cove.Unsupported) {
+		t.Error(err)
+	}
+}
+
+// until waits for the end of a method's context and tells why it ended.
 func until(ctx context.Context, done chan<- error) error {
 	<-ctx.Done()
 	done <- context.Cause(ctx)

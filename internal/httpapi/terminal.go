@@ -49,7 +49,7 @@ func (c *call) terminal() error {
 	defer c.hangUp(p.PID)
 	conn, err := websocket.Accept(c.w, c.r, nil)
 	if err != nil {
-		return nil //nolint:nilerr // Accept has answered
+		return nil // Accept has answered
 	}
 	defer conn.CloseNow() //nolint:errcheck // closed already where all went well
 	conn.SetReadLimit(maxMessage)

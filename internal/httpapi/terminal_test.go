@@ -23,7 +23,7 @@ const terminalPath = "/api/sandboxes/x/terminal"
 // attach opens a terminal.
 func (r *rig) attach(query string) *websocket.Conn {
 	r.t.Helper()
-	c, _, err := websocket.Dial(r.t.Context(), r.server.URL+terminalPath+query, &websocket.DialOptions{
+	c, _, err := websocket.Dial(r.t.Context(), r.server.URL+terminalPath+query, &websocket.DialOptions{ //nolint:bodyclose // the package says not to
 		HTTPHeader: http.Header{"Authorization": {"Bearer " + secret}},
 	})
 	if err != nil {
@@ -217,7 +217,8 @@ func TestTerminalErrors(t *testing.T) {
 		}
 	}
 	r.fake.fail = cove.Errorf(cove.Denied, "no")
-	_, resp, err := websocket.Dial(t.Context(), r.server.URL+terminalPath, &websocket.DialOptions{HTTPHeader: http.Header{"Authorization": {"Bearer " + secret}}})
+	options := &websocket.DialOptions{HTTPHeader: http.Header{"Authorization": {"Bearer " + secret}}}
+	_, resp, err := websocket.Dial(t.Context(), r.server.URL+terminalPath, options) //nolint:bodyclose // the package says not to
 	if err == nil || resp == nil || resp.StatusCode != 403 {
 		t.Errorf("a terminal that is denied: %v %v", resp, err)
 	}

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -103,7 +104,10 @@ func single(w *syntax.Word) bool {
 
 // many reports whether an expansion in double quotes makes many fields, or none.
 func many(p *syntax.ParamExp) bool {
-	return p.Param == nil || p.Param.Value == "@" || p.Names != 0 || p.Index != nil && all(p.Index) && !p.Length
+	if p.Param == nil || p.Param.Value == "@" || p.Names != 0 || p.Index != nil && all(p.Index) && !p.Length {
+		return true
+	}
+	return p.Exp != nil && p.Exp.Word != nil && slices.ContainsFunc(p.Exp.Word.Parts, lists) // "${x:-$@}"
 }
 
 // mold returns the value of a word with holes in place of numbers. Only what

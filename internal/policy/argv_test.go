@@ -21,6 +21,7 @@ func TestArgv(t *testing.T) {
 		{[]string{"/usr/bin/jq", ".", "f"}, ""},
 		{[]string{"find", ".", "-name", "*.txt", "-exec", "grep", "x", "{}", ";"}, ""},
 		{[]string{"sed", "-n", "1,5p", "f"}, ""},
+		{[]string{"sed", "-n", "-2p", "f"}, ""},
 		{[]string{"awk", "{print $1}", "f"}, ""},
 		{[]string{"sort", "-t", ",", "-k", "2", "--", "--compress-program=x"}, ""},
 		{[]string{"python3", "script.py", "-c", "import os"}, ""},

@@ -130,6 +130,9 @@ func (s *script) declClause(d *syntax.DeclClause) {
 			s.declOption(d, a.Value)
 			continue
 		}
+		if a.Index != nil && !all(a.Index) {
+			s.arithmetic(a.Index) // expanded twice here, also for the key of a map
+		}
 		s.assign(a)
 	}
 }

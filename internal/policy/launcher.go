@@ -89,9 +89,9 @@ func envRule(j *judge, name arg, args []arg, in input) {
 }
 
 var (
-	xargsFlags   = regexp.MustCompile(`^(-[0rtx]+|-[nLPs][0-9]+|-d.|-d\\.|--null|--no-run-if-empty|--verbose|--max-args=[0-9]+|--max-procs=[0-9]+|--max-lines=[0-9]+|--delimiter=.*)$`)
+	xargsFlags   = regexp.MustCompile(`^(-[0rtx]+|-[nLPs][0-9]+|-d.|-d\\.|--null|--no-run-if-empty|--verbose|--max-args=[0-9]+|--max-procs=[0-9]+|--max-lines=[0-9]+|--delimiter=.*|-[0rtx]*I.+)$`)
 	xargsValues  = regexp.MustCompile(`^-[0rtx]*[nLPsdaEI]$`)
-	xargsReplace = regexp.MustCompile(`^-[0rtx]*I$`)
+	xargsReplace = regexp.MustCompile(`^-[0rtx]*I(.*)$`)
 )
 
 // xargsRule looks into xargs command …, which gets arguments that nobody knows
@@ -99,15 +99,16 @@ var (
 func xargsRule(j *judge, name arg, args []arg, in input) {
 	mark := ""
 	for i, a := range args[:max(len(args)-1, 0)] {
-		if !dashed(a) {
-			break
+		m := xargsReplace.FindStringSubmatch(a.text)
+		if m == nil || !a.literal {
+			continue
 		}
-		if xargsReplace.MatchString(a.text) {
-			mark = args[i+1].text
-			if !args[i+1].literal || mark == "" {
-				j.refuse(args[i+1].at, RuleArgument, args[i+1].word, "the word that xargs replaces must be written out")
-				return
-			}
+		if mark = m[1]; mark != "" {
+			continue
+		}
+		if mark = args[i+1].text; mark == "" || !args[i+1].literal {
+			j.refuse(args[i+1].at, RuleArgument, args[i+1].word, "the word that xargs replaces must be written out")
+			return
 		}
 	}
 	inner, ok := j.behindOptions(name, args, xargsFlags, xargsValues)

@@ -150,14 +150,16 @@ func ansiNumber(v string) (text string, used int) {
 		}
 		end++
 	}
-	n, err := strconv.ParseUint(v[skip:end], base, 32)
-	switch {
-	case err != nil || n == 0 || n > utf8.MaxRune:
+	if most <= 3 {
+		n, err := strconv.ParseUint(v[skip:end], base, 8)
+		if err != nil || n == 0 {
+			return "", 0
+		}
+		return string([]byte{byte(n & 0xff)}), end
+	}
+	n, err := strconv.ParseInt(v[skip:end], base, 32)
+	if err != nil || n == 0 || n > utf8.MaxRune {
 		return "", 0
-	case most <= 3 && n > 255:
-		return "", 0
-	case most <= 3:
-		return string([]byte{byte(n)}), end
 	}
 	return string(rune(n)), end
 }

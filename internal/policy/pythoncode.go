@@ -3,6 +3,7 @@ package policy
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -235,10 +236,8 @@ func (l *pythonLexer) endStatement() string {
 	if m := pythonFrom.FindStringSubmatch(text); m != nil {
 		return badModule(m[1])
 	}
-	for _, word := range pythonWords.FindAllString(text, -1) {
-		if word == "import" {
-			return "python imports must stand alone, such as: import json, sys"
-		}
+	if slices.Contains(pythonWords.FindAllString(text, -1), "import") {
+		return "python imports must stand alone, such as: import json, sys"
 	}
 	return ""
 }

@@ -9,6 +9,7 @@ var (
 	sedFlags    = regexp.MustCompile(`^-[nErsuzb]+$|^-[nErsuzb]*i[^;]*$|^--(quiet|silent|regexp-extended|separate|unbuffered|null-data|zero-terminated|posix|sandbox|debug|follow-symlinks|version|help|in-place|in-place=.*|line-length=[0-9]+)$`)
 	sedScript   = regexp.MustCompile(`^-[nErsuzb]*e$|^--expression$`)
 	sedAttached = regexp.MustCompile(`^(-[nErsuzb]*e|--expression=)`)
+	sedStops    = regexp.MustCompile(`^-[0-9]`) // no sed knows such an option: it runs nothing
 	sedValue    = regexp.MustCompile(`^-[nErsuzb]*l$|^--line-length$`)
 )
 
@@ -30,6 +31,8 @@ func sedRule(j *judge, name arg, args []arg, _ input) {
 		case a.literal && sedValue.MatchString(a.text) && i+1 < len(args) && args[i+1].literal:
 			i++
 		case a.literal && sedFlags.MatchString(a.text):
+		case a.literal && sedStops.MatchString(a.text):
+			return // what "${n}p" becomes when n is negative
 		case attached(a, sedAttached):
 			if a.mold {
 				a.code = a.code[len(sedAttached.FindString(a.text)):]
@@ -297,8 +300,10 @@ func (p *sedParser) transliterate() string {
 	}
 	mark := p.rest[0]
 	p.rest = p.rest[1:]
-	if !p.until(mark, false) || !p.until(mark, false) {
-		return sedUnclear
+	for range 2 {
+		if !p.until(mark, false) {
+			return sedUnclear
+		}
 	}
 	return p.end()
 }

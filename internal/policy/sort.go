@@ -21,8 +21,10 @@ func sortRule(j *judge, name arg, args []arg, _ input) {
 			return
 		case a.literal && strings.HasPrefix(a.text, "--co"):
 			j.refuse(a.at, RuleOption, a.word, "%s %s starts a program", name.text, a.text)
-		case a.literal && sortValue.MatchString(a.text) && i+1 < len(args) && args[i+1].single:
-			i++
+		case a.literal && sortValue.MatchString(a.text) && i+1 < len(args):
+			if i++; !args[i].single {
+				j.refuse(args[i].at, RuleArgument, args[i].word, "this could become several words or none; put it in double quotes")
+			}
 		case a.literal, a.operand, attached(a, sortAttached):
 		default:
 			j.refuse(a.at, RuleArgument, a.word, "%s", couldBeOption)

@@ -36,16 +36,8 @@ func (s *script) learnMaps(file *syntax.File, settings []setting) {
 	}
 	for _, st := range file.Stmts {
 		d, is := st.Cmd.(*syntax.DeclClause)
-		if !is || st.Background || len(st.Redirs) > 0 || !declaresMap(d) {
-			continue
-		}
-		for _, a := range d.Args {
-			if a.Name == nil || strings.ToUpper(a.Name.Value) == a.Name.Value {
-				continue
-			}
-			if _, ok := s.maps[a.Name.Value]; !ok {
-				s.maps[a.Name.Value] = offset(d)
-			}
+		if is && !st.Background && len(st.Redirs) == 0 && declaresMap(d) {
+			s.declareMaps(d)
 		}
 	}
 	for _, x := range settings {
@@ -63,6 +55,17 @@ func (s *script) learnMaps(file *syntax.File, settings []setting) {
 		}
 		return true
 	})
+}
+
+func (s *script) declareMaps(d *syntax.DeclClause) {
+	for _, a := range d.Args {
+		if a.Name == nil || strings.ToUpper(a.Name.Value) == a.Name.Value {
+			continue // the shell has arrays of its own, in capitals
+		}
+		if _, ok := s.maps[a.Name.Value]; !ok {
+			s.maps[a.Name.Value] = offset(d)
+		}
+	}
 }
 
 // declaresMap reports declare -A and its kin.

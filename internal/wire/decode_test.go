@@ -111,7 +111,7 @@ func TestDecodeRefuses(t *testing.T) {
 		`{"real":1e999}`:                         "real: 1e999 is out of range",
 		`{"real":"1"}`:                           "real: must be a number",
 		`{"raw":"%"}`:                            "raw: does not fit",
-		`{"raw":[1,2]}`: "raw: must be base64 in quotes",
+		`{"raw":[1,2]}`:                          "raw: must be base64 in quotes",
 		`{"when":"yesterday"}`:                   "when: does not fit",
 		`{"much":{}}`:                            `much: must be text such as "1g" or a number`,
 		`{"list":{}}`:                            "list: must be a list",

@@ -51,7 +51,7 @@ func ParseMode(text string) (fs.FileMode, error) {
 	if err != nil || n > 0o7777 {
 		return 0, cove.InvalidField("mode", "%.40q is not a file mode; use octal such as 0644", text)
 	}
-	mode := fs.FileMode(n & 0o777) //nolint:gosec // nine bits
+	mode := fs.FileMode(n & 0o777)
 	for _, b := range modeBits {
 		if n&b.bit != 0 {
 			mode |= b.mode

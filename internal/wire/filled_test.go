@@ -43,7 +43,7 @@ func (f *filler) fill(v reflect.Value) {
 		v.Set(reflect.ValueOf(fs.ModeDir | fs.ModeSetgid | 0o750))
 		return
 	}
-	switch v.Kind() {
+	switch v.Kind() { //nolint:exhaustive // the language has no other kinds
 	case reflect.String:
 		v.SetString(fmt.Sprintf("%s-%d", v.Type().Name(), f.n))
 	case reflect.Bool:

@@ -9,17 +9,20 @@ import (
 
 // Process is the answer about a background program.
 type Process struct {
-	PID       cove.PID   `json:"pid"`
-	Command   string     `json:"command"`
-	TTY       bool       `json:"tty,omitempty"`
-	Running   bool       `json:"running"`
-	StartedAt time.Time  `json:"started_at"`
-	Result    *Execution `json:"result,omitempty" jsonschema:"when it has ended"`
+	PID       cove.PID      `json:"pid"`
+	Command   string        `json:"command"`
+	TTY       bool          `json:"tty,omitempty"`
+	Running   bool          `json:"running"`
+	StartedAt time.Time     `json:"started_at"`
+	OutputID  cove.OutputID `json:"output_id,omitempty" jsonschema:"reads what it has written, also while it runs"`
+	Result    *Execution    `json:"result,omitempty" jsonschema:"when it has ended"`
 }
 
 // ProcessOf returns the form of p.
 func ProcessOf(p cove.ProcessInfo) Process {
-	w := Process{PID: p.PID, Command: strings.ToValidUTF8(p.Command, "\uFFFD"), TTY: p.TTY, Running: p.Running, StartedAt: p.StartedAt}
+	w := Process{
+		PID: p.PID, Command: strings.ToValidUTF8(p.Command, "\uFFFD"), TTY: p.TTY, Running: p.Running, StartedAt: p.StartedAt, OutputID: p.OutputID,
+	}
 	if p.Result != nil {
 		w.Result = new(ExecutionOf(p.Result))
 	}
@@ -28,7 +31,7 @@ func ProcessOf(p cove.ProcessInfo) Process {
 
 // Cove returns the platform's own form.
 func (w Process) Cove() cove.ProcessInfo {
-	p := cove.ProcessInfo{PID: w.PID, Command: w.Command, TTY: w.TTY, Running: w.Running, StartedAt: w.StartedAt}
+	p := cove.ProcessInfo{PID: w.PID, Command: w.Command, TTY: w.TTY, Running: w.Running, StartedAt: w.StartedAt, OutputID: w.OutputID}
 	if w.Result != nil {
 		p.Result = w.Result.Cove()
 	}

@@ -1,6 +1,7 @@
 package fake
 
 import (
+	"errors"
 	"io/fs"
 	"path"
 	"syscall"
@@ -34,8 +35,16 @@ func (t *tree) mkdir(name string) error {
 	if _, err := t.lstat(p); err == nil {
 		return syscall.EEXIST
 	}
-	if p, err = t.writable(name, true); err != nil {
-		return err
+	return t.makeDir(p)
+}
+
+// makeDir makes a directory at a place where nothing is.
+func (t *tree) makeDir(p place) error {
+	switch {
+	case p.on == nil:
+		return syscall.EACCES
+	case p.on.readOnly:
+		return syscall.EROFS
 	}
 	if err := p.on.book.take(0, 1); err != nil {
 		return err
@@ -50,23 +59,35 @@ func (t *tree) mkdir(name string) error {
 
 // mkdirAll makes a directory and the missing ones above it.
 func (t *tree) mkdirAll(name string) error {
-	fi, _, err := t.stat(name, true)
-	switch {
-	case err == nil && fi.IsDir():
-		return nil
-	case err == nil:
-		return syscall.EEXIST
+	p, rest, err := t.descend(name, true)
+	if err == nil {
+		fi, err := t.lstat(p)
+		if err == nil && !fi.IsDir() {
+			err = syscall.EEXIST
+		}
+		return err
 	}
-	if above := path.Dir(name); above != name {
-		if fi, _, err := t.stat(above, true); err != nil {
-			if err := t.mkdirAll(above); err != nil {
-				return err
-			}
-		} else if !fi.IsDir() {
-			return syscall.ENOTDIR
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := t.makeDir(p); err != nil {
+		return err
+	}
+	for _, part := range rest {
+		switch {
+		case part == "" || part == ".":
+			continue
+		case part == "..":
+			return syscall.ENOENT // nobody needs the dots of what is being made
+		case len(part) > maxName:
+			return syscall.ENAMETOOLONG
+		}
+		p = t.at(path.Join(p.abs, part))
+		if err := t.makeDir(p); err != nil {
+			return err
 		}
 	}
-	return t.mkdir(name)
+	return nil
 }
 
 // remove deletes one file, link or empty directory.

@@ -30,7 +30,14 @@ func TestSimulatedClock(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := sandbox(t, cove.Spec{})
 				begun := time.Now()
-				r := run(t, s, cove.Command{Argv: tc.argv, Limits: cove.Limits{Wall: tc.wall}})
+				p, err := s.Start(t.Context(), cove.Command{Argv: tc.argv, Limits: cove.Limits{Wall: tc.wall}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				r, err := p.Wait(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
 				if took := time.Since(begun); took != tc.took || r.Outcome != tc.outcome || r.Wall != tc.took {
 					t.Errorf("it took %s (%s) and ended as %s; want %s and %s", took, r.Wall, r.Outcome, tc.took, tc.outcome)
 				}

@@ -56,11 +56,11 @@ func run(t *testing.T, s cove.Sandbox, cmd cove.Command) ran {
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	p, err := s.Start(t.Context(), cmd)
 	if err != nil {
-		t.Fatalf("start %q: %v", cmd.Argv, err)
+		t.Fatalf("start %.200q: %v", cmd.Argv, err)
 	}
 	r, err := p.Wait(t.Context())
 	if err != nil {
-		t.Fatalf("wait for %q: %v", cmd.Argv, err)
+		t.Fatalf("wait for %.200q: %v", cmd.Argv, err)
 	}
 	return ran{r, stdout.String(), stderr.String()}
 }

@@ -2,6 +2,7 @@ package fake_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -74,17 +75,9 @@ func TestCalc(t *testing.T) {
 			t.Errorf("%q ended as %s with %d", tc.text, r.Outcome, r.ExitCode)
 		}
 	}
-	for _, deep := range []string{"(", "-"} {
-		text := ""
-		for range 500 {
-			text += deep
-		}
-		text += "1"
-		for range 500 {
-			text += map[string]string{"(": ")", "-": ""}[deep]
-		}
-		if r, _ := code(t, k, text, cove.Limits{}); r.Error == nil {
-			t.Errorf("500 times %s is no error", deep)
+	for _, deep := range []string{strings.Repeat("(", 500) + "1" + strings.Repeat(")", 500), strings.Repeat("-", 500) + "1"} {
+		if r, _ := code(t, k, deep, cove.Limits{}); r.Error == nil {
+			t.Errorf("%.20s… is no error", deep)
 		}
 	}
 	if err := k.Close(t.Context()); err != nil {

@@ -15,8 +15,13 @@ const (
 	machinePIDs   = 1024
 	processMemory = 16 * cove.KiB
 	stepCPU       = time.Microsecond
-	stepsPerTurn  = 1024             // a process that never waits rests after so many steps
-	rest          = time.Millisecond // so that a simulated clock can go on
+
+	// A process rests after every turn of so many steps, so that a simulated
+	// clock goes on; one that spins for long gets lazier.
+	stepsPerTurn = 1024
+	turnsToTire  = 32
+	shortRest    = time.Millisecond
+	longRest     = 64 * time.Millisecond
 )
 
 // machine is the simulated kernel of one sandbox.

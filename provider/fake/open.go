@@ -98,10 +98,8 @@ func (h *hostFile) write(p *proc, b []byte) (int, error) {
 	}
 	n := 0
 	err := h.t.do(func() error {
-		select {
-		case <-p.dead:
+		if p.over() {
 			return errDead
-		default:
 		}
 		fi, err := h.f.Stat()
 		if err != nil {

@@ -1,6 +1,7 @@
 package fake
 
 import (
+	"math"
 	"syscall"
 	"time"
 
@@ -54,6 +55,16 @@ func (p *proc) exit(code int) {
 	closing.release()
 }
 
+// over reports whether the process has ended.
+func (p *proc) over() bool {
+	select {
+	case <-p.dead:
+		return true
+	default:
+		return false
+	}
+}
+
 // step is asked before everything a process does. It waits while the process
 // is stopped or the machine paused, and is errDead when the process has ended.
 func (p *proc) step() error {
@@ -80,16 +91,23 @@ func (p *proc) step() error {
 	p.steps++
 	p.m.cpu += stepCPU
 	p.job.cpu += stepCPU
-	tired := p.steps%stepsPerTurn == 0
+	turns, odd := p.steps/stepsPerTurn, p.steps%stepsPerTurn
 	p.m.mu.Unlock()
-	if tired {
-		return p.sleep(rest)
+	if odd == 0 {
+		return p.sleep(min(longRest, shortRest<<min(turns/turnsToTire, 10)))
 	}
 	return nil
 }
 
+// forever is how long an endless sleep takes.
+const forever = time.Duration(math.MaxInt64)
+
 // sleep waits on the clock.
 func (p *proc) sleep(d time.Duration) error {
+	if d == forever {
+		<-p.dead
+		return errDead
+	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -108,7 +126,7 @@ func (p *proc) charge(n int) error {
 	case p.ended:
 		p.m.mu.Unlock()
 		return errDead
-	case p.m.mem+cove.Bytes(n) > p.m.maxMem:
+	case cove.Bytes(n) > p.m.maxMem-p.m.mem:
 		p.m.mu.Unlock()
 		p.m.killJob(p.job, cove.OutOfMemory)
 		return errDead

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -27,16 +28,11 @@ func TestNoRoomForAnotherProcess(t *testing.T) {
 	if _, err := full.Start(t.Context(), cove.Command{Argv: []string{"hog", "4170000", "1000"}}); err != nil {
 		t.Fatal(err)
 	}
-	for { // the hog takes its memory a moment later
-		p, err := full.Start(t.Context(), cove.Command{Argv: []string{"echo"}})
-		if err != nil {
-			wants(t, cove.Exhausted, err)
-			return
-		}
-		if _, err := p.Wait(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+	for usage(t, full).Memory < 4170000 {
+		runtime.Gosched() // the hog takes its memory a moment later
 	}
+	_, err := full.Start(t.Context(), cove.Command{Argv: []string{"echo"}})
+	wants(t, cove.Exhausted, err)
 }
 
 func TestInstantPrograms(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -117,7 +116,7 @@ func runSleep(c *call) int {
 		if err != nil {
 			return c.complain("invalid time interval '%s'", arg)
 		}
-		total += min(d, math.MaxInt64-total)
+		total += min(d, forever-total)
 	}
 	if len(c.args) < 2 {
 		return c.complain("missing operand")
@@ -140,8 +139,8 @@ func duration(text string) (time.Duration, error) {
 	if err != nil || !(f >= 0) {
 		return 0, fmt.Errorf("%q is not a time", text)
 	}
-	if f*float64(unit) >= math.MaxInt64 {
-		return math.MaxInt64, nil
+	if f*float64(unit) >= float64(forever) {
+		return forever, nil
 	}
 	return time.Duration(f * float64(unit)), nil
 }

@@ -68,7 +68,6 @@ func TestPrograms(t *testing.T) {
 }
 
 func TestHostileScripts(t *testing.T) {
-	s := sandbox(t, cove.Spec{Resources: cove.Resources{Memory: 16 * cove.MiB, PIDs: 64}})
 	for name, tc := range map[string]struct {
 		line    string
 		outcome cove.Outcome
@@ -79,15 +78,19 @@ func TestHostileScripts(t *testing.T) {
 		"here-document bomb": {`x=0123456789abcdef; while :; do x=$x$x; cat > /dev/null <<< "$x"; done`, cove.OutOfMemory},
 		"endless line":       {`cat /dev/zero | sort`, cove.OutOfMemory},
 		"hog":                {`hog 1g`, cove.OutOfMemory},
+		"greatest hog":       {`hog 8388607t`, cove.OutOfMemory},
+		"many children":      {`i=0; while [ $i -lt 1500 ]; do true & i=$((i+1)); [ $((i % 30)) = 0 ] && wait; done`, cove.Exited},
 		"fork bomb":          {`f() { f | f & }; f; sleep 0.2`, cove.Exited},
 		"deep nesting":       {strings.Repeat("(", 100000), cove.Exited},
 		"deep functions":     {`f() { eval f; }; f`, cove.Exited},
 		"deep shells":        {`export N=0; echo 'N=$((N+1)); [ $N -lt 500 ] && exec sh self' > self; sh self`, cove.Exited},
 	} {
 		t.Run(name, func(t *testing.T) {
+			s := sandbox(t, cove.Spec{Resources: cove.Resources{Memory: 16 * cove.MiB, PIDs: 64}})
 			if r := sh(t, s, tc.line); r.Outcome != tc.outcome {
 				t.Errorf("it ended as %s with %d; want %s\n%.300s", r.Outcome, r.ExitCode, tc.outcome, r.stderr)
 			}
+			s = sandbox(t, cove.Spec{Resources: cove.Resources{Memory: 16 * cove.MiB, PIDs: 64}})
 			p := run(t, s, cove.Command{Argv: []string{"sh"}, Stdin: strings.NewReader(tc.line + "\n")})
 			if tc.outcome != cove.Exited && p.Outcome != tc.outcome {
 				t.Errorf("on standard input it ended as %s; want %s", p.Outcome, tc.outcome)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -83,7 +84,10 @@ func (p *Provider) Probe(ctx context.Context) (cove.Capabilities, error) {
 	if err := p.enter(ctx, "probe", ""); err != nil {
 		return cove.Capabilities{}, err
 	}
-	return p.caps, nil
+	c := p.caps
+	c.Workspaces, c.Networks = maps.Clone(c.Workspaces), slices.Clone(c.Networks)
+	c.Templates, c.Powers = slices.Clone(c.Templates), slices.Clone(c.Powers)
+	return c, nil
 }
 
 // enter begins a step: the caller is still there, the provider is open and the

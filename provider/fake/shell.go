@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"mvdan.cc/sh/v3/expand"
 	"mvdan.cc/sh/v3/syntax"
@@ -62,7 +63,8 @@ const (
 const (
 	exitSyntax   = 2
 	exitNoFork   = 254
-	maxDepth     = 256 // of functions, eval and source
+	maxDepth     = 256  // of functions, eval and source
+	maxKids      = 1024 // in the background; beyond that, ended ones are forgotten
 	maxNesting   = 5000
 	wordCost     = 16 // bytes of memory, beside the word itself
 	nestingChars = "({`"
@@ -302,7 +304,7 @@ func (r *lineReader) Read(b []byte) (int, error) {
 		if r.sh.p.terminal(0) != nil {
 			_, _ = io.WriteString(r.sh.c.out, "$ ")
 		}
-		line, err := readLine(r.sh.c.in)
+		line, err := r.sh.readLine()
 		if len(line) == 0 {
 			return 0, err
 		}
@@ -316,23 +318,27 @@ func (r *lineReader) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// readLine reads up to a newline and not one byte more.
-func readLine(r io.Reader) ([]byte, error) {
+// readLine reads up to a newline of standard input and not one byte more.
+func (sh *shell) readLine() ([]byte, error) {
+	f := sh.p.descriptor(0)
+	if f == nil {
+		return nil, syscall.EBADF
+	}
 	var line []byte
 	one := make([]byte, 1)
 	for len(line) < maxScript {
-		n, err := r.Read(one)
+		n, err := f.read(sh.p, one)
 		if n > 0 {
 			line = append(line, one[0])
-			if one[0] == '\n' {
-				return line, nil
-			}
 		}
 		if err != nil {
 			return line, err
 		}
+		if one[0] == '\n' {
+			break
+		}
 	}
-	return line, nil
+	return line, sh.p.step() // what came while paused is acted upon later
 }
 
 // options sets the flags of a word such as -eu.

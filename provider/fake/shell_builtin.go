@@ -242,7 +242,7 @@ func (sh *shell) read(args []string) int {
 	if len(rest) == 0 {
 		rest = []string{"REPLY"}
 	}
-	line, err := readLine(sh.c.in)
+	line, err := sh.readLine()
 	line = bytes.TrimSuffix(line, []byte("\n"))
 	parts := expand.ReadFields(sh.cfg, string(line), len(rest), raw)
 	for i, name := range rest {

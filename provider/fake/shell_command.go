@@ -84,6 +84,9 @@ func (sh *shell) background(st *syntax.Stmt) {
 		sub.forked([]*syntax.Stmt{&front})
 	})
 	if err == nil {
+		if len(sh.kids) >= maxKids {
+			sh.kids = slices.DeleteFunc(sh.kids, func(p *proc) bool { return p.over() })
+		}
 		sh.kids = append(sh.kids, kid)
 		sh.lastKid = kid.pid
 		sh.status = 0

@@ -81,12 +81,10 @@ func (m *machine) interrupt(j *job, sig cove.Signal) {
 // brokenPipe is what a write without a reader gives.
 func (p *proc) brokenPipe() error {
 	p.m.signal(p, "PIPE")
-	select {
-	case <-p.dead:
+	if p.over() {
 		return errDead
-	default:
-		return syscall.EPIPE
 	}
+	return syscall.EPIPE
 }
 
 // handle sets what a signal does to p: ignore it, catch it, or the default.

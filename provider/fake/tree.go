@@ -2,6 +2,7 @@ package fake
 
 import (
 	"cmp"
+	"errors"
 	"io/fs"
 	"os"
 	"path"
@@ -108,8 +109,8 @@ func (t *tree) addVolume(v cove.Volume) error {
 	for dir := path.Dir(v.Target); t.at(dir).on == nil && t.sim[dir] == nil; dir = path.Dir(dir) {
 		t.sim[dir] = &node{mode: fs.ModeDir | 0o755}
 	}
-	t.mounts = append(t.mounts, &mount{target: v.Target, root: root, base: ".", readOnly: !v.Write})
-	slices.SortFunc(t.mounts, func(a, b *mount) int { return cmp.Compare(len(b.target), len(a.target)) })
+	t.mounts = slices.Insert(t.mounts, 0, &mount{target: v.Target, root: root, base: ".", readOnly: !v.Write})
+	slices.SortStableFunc(t.mounts, func(a, b *mount) int { return cmp.Compare(len(b.target), len(a.target)) })
 	return nil
 }
 
@@ -163,7 +164,17 @@ func (t *tree) at(abs string) place {
 // walk finds where an absolute name leads, following links as the sandbox sees
 // them. The last part may be missing; with follow it may not be a link.
 func (t *tree) walk(name string, follow bool) (place, error) {
-	rest := strings.Split(strings.TrimRight(name, "/"), "/")
+	p, rest, err := t.descend(name, follow)
+	if errors.Is(err, fs.ErrNotExist) && len(rest) == 0 {
+		err = nil
+	}
+	return p, err
+}
+
+// descend is walk that says where it had to stop: at a place that is missing,
+// with the parts of the name that were still to come.
+func (t *tree) descend(name string, follow bool) (at place, rest []string, err error) {
+	rest = strings.Split(strings.TrimRight(name, "/"), "/")
 	cur := "/"
 	for links := 0; len(rest) > 0; {
 		part := rest[0]
@@ -175,22 +186,20 @@ func (t *tree) walk(name string, follow bool) (place, error) {
 			cur = path.Dir(cur)
 			continue
 		case len(part) > maxName:
-			return place{}, syscall.ENAMETOOLONG
+			return place{}, rest, syscall.ENAMETOOLONG
 		}
 		here := t.at(path.Join(cur, part))
 		fi, err := t.lstat(here)
 		switch {
-		case err != nil && len(rest) == 0:
-			return here, nil
 		case err != nil:
-			return here, err
+			return here, rest, err
 		case fi.Mode()&fs.ModeSymlink != 0 && (follow || len(rest) > 0):
 			if links++; links > maxLinks {
-				return here, syscall.ELOOP
+				return here, rest, syscall.ELOOP
 			}
 			target, err := here.on.root.Readlink(here.name)
 			if err != nil {
-				return here, err
+				return here, rest, err
 			}
 			if path.IsAbs(target) {
 				cur = "/"
@@ -198,11 +207,11 @@ func (t *tree) walk(name string, follow bool) (place, error) {
 			rest = append(strings.Split(target, "/"), rest...)
 			continue
 		case len(rest) > 0 && !fi.IsDir():
-			return here, syscall.ENOTDIR
+			return here, rest, syscall.ENOTDIR
 		}
 		cur = here.abs
 	}
-	return t.at(cur), nil
+	return t.at(cur), nil, nil
 }
 
 // lstat describes a place.
@@ -293,7 +302,7 @@ func (t *tree) count() error {
 			if m.book == nil {
 				continue
 			}
-			bytes, files, err := t.measure(t.at(m.target))
+			bytes, files, err := t.measure(place{abs: m.target, on: m, name: m.base})
 			if err != nil {
 				return err
 			}

@@ -74,7 +74,7 @@ func (d *draft) begin(abs string) error {
 		}
 		d.name = path.Join(stagingDir, strconv.Itoa(d.t.staged))
 	} else {
-		d.name = path.Join(to.on.base, ".cove-draft-"+strconv.Itoa(d.t.staged))
+		d.name = path.Join(to.on.base, ".cove-draft-"+string(cove.NewID())) // others may share the volume
 	}
 	if err := to.on.book.take(0, 1); err != nil {
 		return err

@@ -1,0 +1,36 @@
+// Package all is the list of providers that this build has. It is written out,
+// so that reading it says what there is: nothing registers itself, and nothing
+// is opened before somebody asks for it. It must not decide which provider is
+// used; that is the configuration's business.
+package all
+
+import (
+	"maps"
+	"path/filepath"
+	"slices"
+
+	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/provider/fake"
+)
+
+// Config is what the providers need.
+type Config struct {
+	Home string // each provider keeps its state in a directory of its own below it
+}
+
+// Names returns the names of all providers, sorted.
+func Names() []string { return slices.Sorted(maps.Keys(Providers(Config{}))) }
+
+// Providers returns how to open each provider, by its name. Opening one touches
+// only its own state; the caller closes it.
+func Providers(cfg Config) map[string]func() (cove.Provider, error) {
+	return map[string]func() (cove.Provider, error){
+		"fake": func() (cove.Provider, error) {
+			p, err := fake.New(fake.Config{Dir: filepath.Join(cfg.Home, "fake")})
+			if err != nil {
+				return nil, err
+			}
+			return p, nil
+		},
+	}
+}
