@@ -3,7 +3,6 @@ module github.com/cove-sandbox/cove
 go 1.26.0
 
 require (
-	github.com/caarlos0/env/v11 v11.4.1
 	github.com/coder/websocket v1.8.15
 	github.com/goccy/go-yaml v1.19.2
 	github.com/google/go-cmp v0.7.0
