@@ -12,7 +12,7 @@ import (
 // Command is one program to run inside a sandbox.
 type Command struct {
 	Argv   []string          // Argv[0] is looked up in the sandbox's PATH
-	Dir    string            // "" means the workspace
+	Dir    string            // "" means the workspace; a missing one is Invalid
 	Env    map[string]string // on top of the sandbox's own
 	Stdin  io.Reader         // nil means empty
 	Stdout io.Writer         // nil means thrown away; with TTY it gets everything
@@ -30,7 +30,7 @@ type WindowSize struct {
 // Limits bounds one program; zero means the session's own bound.
 type Limits struct {
 	Wall   time.Duration `json:"wall,omitempty"`   // then it is killed: TimedOut
-	Output Bytes         `json:"output,omitempty"` // both streams together; then it is killed: OutputLimit
+	Output Bytes         `json:"output,omitempty"` // both streams together, delivered to the byte; then it is killed: OutputLimit
 }
 
 // Tighten returns the smaller of each bound; zero is no bound.
@@ -53,7 +53,8 @@ type Process interface {
 	// Signal sends to the program alone. After its end it is NotFound.
 	Signal(ctx context.Context, sig Signal) error
 	// Kill ends the program and all it started, also what left its process
-	// group. It is idempotent; the Result is Killed unless it had ended before.
+	// group and what outlived it. It is idempotent; the Result is Killed unless
+	// the program had ended before.
 	Kill(ctx context.Context) error
 	// Resize is Unsupported without a terminal.
 	Resize(ctx context.Context, size WindowSize) error
@@ -63,7 +64,7 @@ type Process interface {
 // platform that fails is an error.
 type Result struct {
 	Outcome    Outcome       `json:"outcome"`
-	ExitCode   int           `json:"exit_code"` // 128+n for a signal, as a shell has it; −1 when timed out
+	ExitCode   int           `json:"exit_code"` // 128+n for a signal, as a shell has it, so 137 when we killed it; −1 when timed out
 	Signal     Signal        `json:"signal,omitempty"`
 	Wall       time.Duration `json:"wall"`
 	CPU        time.Duration `json:"cpu"`

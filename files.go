@@ -13,27 +13,32 @@ import (
 //
 // Names are slash-separated and resolved inside the sandbox as its user, never
 // on the host; relative ones start in the workspace. A missing file is
-// NotFound, a name that cannot be is Invalid, and a workspace without room is
-// Exhausted with reason workspace_full.
+// NotFound; a name that cannot be, that goes below a file or through a loop of
+// links is Invalid; what the sandbox's user may not touch is Denied; a workspace
+// without room is Exhausted with reason workspace_full.
 type Files interface {
+	// Stat describes a link itself, not what it points to.
 	Stat(ctx context.Context, name string) (FileInfo, error)
 	// Read returns length bytes from offset on; length 0 means to the end.
 	Read(ctx context.Context, name string, offset, length int64) (io.ReadCloser, error)
 	// Write replaces a file, making missing directories. The new content
-	// appears whole or not at all: a reader that fails leaves the old file.
+	// appears whole or not at all: a reader that fails leaves the old file, and
+	// an error of ours comes back unchanged. Mode 0 means 0644.
 	Write(ctx context.Context, name string, r io.Reader, mode fs.FileMode) error
 	// List yields what is below dir, depth levels deep (1 is dir's own entries),
-	// names in order. Links are listed, not followed.
+	// depth first and by name. Links are listed, not followed.
 	List(ctx context.Context, dir string, depth int) iter.Seq2[FileInfo, error]
-	// Mkdir makes a directory and the missing ones above it.
+	// Mkdir makes a directory and the missing ones above it. Where a file is, it
+	// is Conflict, and so is Move onto a directory that is not empty.
 	Mkdir(ctx context.Context, name string) error
 	Move(ctx context.Context, from, to string) error
-	// Remove deletes a file or a whole directory. A missing one is NotFound.
+	// Remove deletes a file or a whole directory. A missing one is NotFound, and
+	// the workspace itself stays: Invalid.
 	Remove(ctx context.Context, name string) error
 	// Archive streams dir as a tar with names relative to it.
 	Archive(ctx context.Context, dir string) (io.ReadCloser, error)
-	// Unpack extracts a tar into dir. Names that leave dir, devices and links
-	// that point out of dir are Invalid.
+	// Unpack extracts a tar into dir. Names that leave dir, entries that go
+	// through a link, devices and links that point out of dir are Invalid.
 	Unpack(ctx context.Context, dir string, tar io.Reader) error
 	// Watch yields changes below dir until ctx ends. It yields first a Change
 	// with Kind Watching, after which no change is missed; a reader that is too

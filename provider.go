@@ -139,5 +139,5 @@ type Usage struct {
 	PeakMemory Bytes         `json:"peak_memory"`
 	PIDs       int           `json:"pids"`
 	Disk       Bytes         `json:"disk"`
-	Files      int64         `json:"files"`
+	Files      int64         `json:"files"` // in the workspace, without the workspace itself
 }

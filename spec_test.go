@@ -155,6 +155,9 @@ func TestCleanPathStaysInside(t *testing.T) {
 			t.Errorf("%.40q gives %v, want Invalid", name, err)
 		}
 	}
+	if got, err := cove.CleanPath("/data/x", "/data"); err != nil || got != "/data/x" {
+		t.Errorf("a file in a volume gives %q, %v", got, err)
+	}
 	rapid.Check(t, func(rt *rapid.T) {
 		got, err := cove.CleanPath(rapid.StringMatching(`[a./\\ ]{1,30}`).Draw(rt, "path"))
 		if err == nil && !strings.HasPrefix(got+"/", "/workspace/") && !strings.HasPrefix(got+"/", "/tmp/") && !strings.HasPrefix(got+"/", "/home/") {

@@ -46,9 +46,10 @@ func within(dir, p string) bool {
 }
 
 // CleanPath resolves a name that a caller gave: relative names start in the
-// workspace, and the result must stay in a place that belongs to the session.
+// workspace, and the result must stay in a place that belongs to the session:
+// the workspace, /tmp, /home, or one of more, such as the targets of volumes.
 // It is a check on words; the sandbox resolves links itself, inside.
-func CleanPath(name string) (string, error) {
+func CleanPath(name string, more ...string) (string, error) {
 	if name == "" {
 		return "", InvalidField("path", "is empty")
 	}
@@ -63,7 +64,7 @@ func CleanPath(name string) (string, error) {
 		p = path.Join(WorkspacePath, p)
 	}
 	p = path.Clean(p)
-	for _, root := range []string{WorkspacePath, "/tmp", "/home"} {
+	for _, root := range append([]string{WorkspacePath, "/tmp", "/home"}, more...) {
 		if within(root, p) {
 			return p, nil
 		}

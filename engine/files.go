@@ -28,8 +28,9 @@ func (f files) at(verb cove.Verb, name string) action {
 
 // tree enters the session and resolves names; the caller leaves.
 func tree(st *step, names ...*string) (cove.Files, error) {
+	mounts := st.lease.mounts()
 	for _, name := range names {
-		clean, err := cove.CleanPath(*name)
+		clean, err := cove.CleanPath(*name, mounts...)
 		if err != nil {
 			return nil, err
 		}

@@ -92,6 +92,17 @@ func (l *lease) shell() string {
 	return l.runsLines
 }
 
+// mounts are where the session has volumes.
+func (l *lease) mounts() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var targets []string
+	for _, v := range l.rec.Spec.Volumes {
+		targets = append(targets, v.Target)
+	}
+	return targets
+}
+
 func (l *lease) provider() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

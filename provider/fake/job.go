@@ -153,6 +153,10 @@ func (o *outlet) write(p *proc, b []byte) (int, error) {
 	case <-p.dead:
 		return 0, errDead
 	}
+	if p.over() { // killed while it waited
+		<-o.j.out.turn
+		return 0, errDead
+	}
 	n, over, err := o.deliver(b)
 	<-o.j.out.turn
 	switch {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"runtime"
 	"strings"
 	"testing"
@@ -147,22 +148,33 @@ func TestSignalsWithoutDefault(t *testing.T) {
 	}
 }
 
+// dial connects to a port as soon as somebody listens on it.
+func dial(t *testing.T, s cove.Sandbox, port int) net.Conn {
+	t.Helper()
+	d, ok := cove.As[cove.Dialer](s)
+	if !ok {
+		t.Fatal("no dialer")
+	}
+	for {
+		conn, err := d.Dial(t.Context(), port)
+		switch {
+		case err == nil:
+			return conn
+		case cove.CodeOf(err) != cove.Unavailable:
+			t.Fatal(err)
+		}
+		sh(t, s, "sleep 0.001")
+	}
+}
+
 func TestDialing(t *testing.T) {
 	s := sandbox(t, cove.Spec{})
-	d, _ := cove.As[cove.Dialer](s)
 	var out bytes.Buffer
 	nc, err := s.Start(t.Context(), cove.Command{Argv: []string{"nc", "-l", "-p", "7000"}, Stdin: strings.NewReader("from inside"), Stdout: &out})
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn, err := d.Dial(t.Context(), 7000)
-	for cove.CodeOf(err) == cove.Unavailable {
-		sh(t, s, "sleep 0.001")
-		conn, err = d.Dial(t.Context(), 7000)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := dial(t, s, 7000)
 	got := make([]byte, 11)
 	if _, err := io.ReadFull(conn, got); err != nil || string(got) != "from inside" {
 		t.Errorf("nc sent %q, %v", got, err)
@@ -174,7 +186,11 @@ func TestDialing(t *testing.T) {
 	if r, err := nc.Wait(t.Context()); err != nil || r.ExitCode != 0 || out.String() != "from outside" {
 		t.Errorf("nc gave %+v, %v and %q", r, err, out.String())
 	}
-	if r := sh(t, s, "serve 80 & sleep 0.05; serve 80; echo $?; nc -l 80; kill $!"); !strings.Contains(r.stderr, "Address already in use") || r.stdout != "1\n" {
+	if _, err := s.Start(t.Context(), cove.Command{Argv: []string{"serve", "80"}}); err != nil {
+		t.Fatal(err)
+	}
+	_ = dial(t, s, 80).Close()
+	if r := sh(t, s, "serve 80; echo $?; nc -l 80"); !strings.Contains(r.stderr, "Address already in use") || r.stdout != "1\n" {
 		t.Errorf("a port taken twice gives %q %q", r.stdout, r.stderr)
 	}
 }
@@ -187,15 +203,7 @@ func TestListenerThatNeverAccepts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn, err := d.Dial(t.Context(), 80)
-	for cove.CodeOf(err) == cove.Unavailable {
-		sh(t, s, "sleep 0.001")
-		conn, err = d.Dial(t.Context(), 80)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = conn.Close()
+	_ = dial(t, s, 80).Close()
 	if err := p.Pause(t.Context()); err != nil {
 		t.Fatal(err)
 	}

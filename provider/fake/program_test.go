@@ -59,7 +59,6 @@ func TestPrograms(t *testing.T) {
 	} {
 		t.Run("", func(t *testing.T) {
 			r := sh(t, s, "cd /workspace && rm -rf * .h;"+tc.line)
-			// wc pads its columns; everybody trims them.
 			if r.stdout != tc.out || r.ExitCode != tc.code {
 				t.Errorf("%s\n gave %q (%d)\nwant %q (%d)\nstderr %s", tc.line, r.stdout, r.ExitCode, tc.out, tc.code, r.stderr)
 			}

@@ -11,7 +11,7 @@ import (
 // start and write something on a busy machine.
 const (
 	shortWall = 150 * time.Millisecond
-	longWall  = 900 * time.Millisecond
+	longWall  = 1500 * time.Millisecond
 )
 
 func timeoutTests() []test {

@@ -107,6 +107,7 @@ Failed:
 {"Action":"output",` + p + `,"Test":"TestA/y","Output":"    a_test.go:7: needs a kernel\n"}
 {"Action":"skip",` + p + `,"Test":"TestA/y"}
 {"Action":"run",` + p + `,"Test":"TestB"}
+{"Action":"output",` + p + `,"Test":"TestB","Output":"    b_test.go:7: \n"}
 {"Action":"skip",` + p + `,"Test":"TestB"}
 ` + end,
 			want: `ok    engine                          1.2s  3 tests

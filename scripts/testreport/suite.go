@@ -105,12 +105,11 @@ var place = regexp.MustCompile(`^\s*[\w./-]+\.go:\d+: `)
 func reason(output string) string {
 	var words []string
 	for line := range strings.Lines(output) {
-		line = strings.TrimRight(line, "\n")
-		trimmed := strings.TrimSpace(line)
-		if trimmed == "" || strings.HasPrefix(trimmed, "=== ") || strings.HasPrefix(trimmed, "--- SKIP") {
+		text := strings.TrimSpace(place.ReplaceAllString(line, ""))
+		if text == "" || strings.HasPrefix(text, "=== ") || strings.HasPrefix(text, "--- SKIP") {
 			continue
 		}
-		words = append(words, strings.TrimSpace(place.ReplaceAllString(line, "")))
+		words = append(words, text)
 	}
 	if len(words) == 0 {
 		return "no reason given"
