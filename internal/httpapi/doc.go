@@ -2,14 +2,18 @@
 // routes, JSON, event streams and byte streams, and of errors into
 // application/problem+json.
 //
-// One table, in route.go, says everything about a route: its method and path,
-// its query, what it takes and gives, and what it does. Requests are decoded
-// from it and /openapi.json is written from it, so the two cannot differ.
+// One table, put together in route.go, says everything about a route: its
+// method and path, its query, what it takes and gives, and what it does.
+// Requests are decoded from it and /openapi.json is written from it, so the two
+// cannot differ.
 //
 //	GET …            an answer in JSON, or bytes for files and archives
 //	Accept: text/event-stream
 //	                 the same as it happens: stdout, stderr and exit of a
 //	                 program, places in the queue, files of a list
+//	Content-Type: application/x-cove-exec
+//	                 …/execute takes the request on one line, and then the
+//	                 standard input while the output goes the other way
 //	Upgrade: tcp     …/ports/{port}/connect is then the connection itself
 //	WebSocket        …/terminal: binary messages are bytes of the terminal,
 //	                 text messages are JSON about it

@@ -188,14 +188,14 @@ func TestCallerLeaves(t *testing.T) {
 
 func TestCallerOutOfTime(t *testing.T) {
 	r := serve(t)
-	done := make(chan error, 1)
-	r.fake.exec = func(ctx context.Context, _ cove.ExecRequest) (*cove.Execution, error) { return nil, until(ctx, done) }
-	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	r.fake.exec = func(ctx context.Context, _ cove.ExecRequest) (*cove.Execution, error) {
+		return nil, until(ctx, make(chan error, 1))
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	if _, err := r.client.Processes(id).Exec(ctx, cove.ExecRequest{Line: "x"}); !errors.Is(err, cove.Timeout) {
 		t.Errorf("Exec said %v", err)
 	}
-	<-done
 }
 
 func TestConnectFromAnOffset(t *testing.T) {

@@ -1,0 +1,8 @@
+package auth
+
+// Meters is how many keys are measured.
+func (k *Keyring) Meters() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return len(k.meters)
+}
