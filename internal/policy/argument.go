@@ -114,6 +114,7 @@ func many(p *syntax.ParamExp) bool {
 // stands in double quotes can be a hole: elsewhere it would be split.
 func (s *script) mold(w *syntax.Word) (string, bool) {
 	var b strings.Builder
+	holes := 0
 	for i, part := range w.Parts {
 		d, is := part.(*syntax.DblQuoted)
 		if !is || d.Dollar {
@@ -134,9 +135,10 @@ func (s *script) mold(w *syntax.Word) (string, bool) {
 				return "", false
 			}
 			b.WriteByte(hole)
+			holes++
 		}
 	}
-	return b.String(), true
+	return b.String(), strings.Count(b.String(), string(hole)) == holes
 }
 
 // attached reports whether an argument is an option with its value in the same

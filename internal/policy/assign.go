@@ -133,6 +133,7 @@ func (s *script) declClause(d *syntax.DeclClause) {
 		if a.Index != nil && !all(a.Index) {
 			s.arithmetic(a.Index) // expanded twice here, also for the key of a map
 		}
+		s.takenApart(a)
 		s.assign(a)
 	}
 }

@@ -57,9 +57,11 @@ const (
 // awkLexer splits a program into tokens, so that a | in a pattern or a text is
 // not taken for a pipe, and none is overlooked.
 type awkLexer struct {
-	text string
-	at   int
-	prev awkToken
+	text  string
+	at    int
+	prev  awkToken
+	word  string // the token before, if it is a name
+	heads []bool // for each open (: it belongs to if, while, for or switch
 }
 
 // awkToken is the kind of the token before, which says what a / means.
@@ -95,9 +97,14 @@ func (l *awkLexer) check() string {
 
 func (l *awkLexer) token() string {
 	c := l.text[l.at]
-	switch {
-	case c == ' ' || c == '\t':
+	if c == ' ' || c == '\t' {
 		l.at++
+		return ""
+	}
+	if !letter(c) && strings.IndexByte("(\\\n#", c) < 0 {
+		l.word = ""
+	}
+	switch {
 	case c == '\\':
 		return l.continuation()
 	case c == '#':
@@ -115,13 +122,21 @@ func (l *awkLexer) token() string {
 	case letter(c):
 		return l.name()
 	case c >= '0' && c <= '9' || c == '.':
-		for l.at < len(l.text) && (l.text[l.at] >= '0' && l.text[l.at] <= '9' || l.text[l.at] == '.') {
-			l.at++
-		}
-		l.prev = awkOperand
-	default:
-		return l.operator(c)
+		return l.number()
 	}
+	return l.operator(c)
+}
+
+var awkNumber = regexp.MustCompile(`^[0-9]*\.?[0-9]*([eE][+-]?[0-9]+)?`)
+
+// number takes a number. Awks differ on how much of a word behind it belongs to
+// it: gawk takes the e of 1esystem.
+func (l *awkLexer) number() string {
+	l.at += len(awkNumber.FindString(l.text[l.at:]))
+	if l.at < len(l.text) && letter(l.text[l.at]) {
+		return awkUnclear
+	}
+	l.prev = awkOperand
 	return ""
 }
 
@@ -142,7 +157,18 @@ func (l *awkLexer) operator(c byte) string {
 		l.at += 2
 		l.prev = awkEither
 		return ""
-	case c == ')' || c == ']':
+	case c == '(':
+		l.heads = append(l.heads, l.word == "if" || l.word == "while" || l.word == "for" || l.word == "switch")
+		l.prev, l.word = awkOperator, ""
+	case c == ')':
+		l.prev = awkOperand
+		if n := len(l.heads); n > 0 {
+			if l.heads[n-1] {
+				l.prev = awkEither // a statement follows, which may be a pattern
+			}
+			l.heads = l.heads[:n-1]
+		}
+	case c == ']':
 		l.prev = awkOperand
 	case c == '$':
 		l.prev = awkEither
@@ -159,6 +185,7 @@ func (l *awkLexer) name() string {
 		l.at++
 	}
 	word := l.text[start:l.at]
+	l.word = word
 	switch {
 	case awkCommands[word]:
 		return awkRuns

@@ -61,7 +61,7 @@ func (j *judge) command(req *cove.ExecRequest, env map[string]string) {
 		j.refuse(place{}, RuleEmpty, "", "there is both a line and an argv; send one")
 	case req.Line != "":
 		j.environment(env)
-		j.line(script{src: source{text: req.Line}, lang: bash, fresh: true, env: env})
+		j.line(script{src: newSource(req.Line, nil), lang: bash, fresh: true, env: env})
 	default:
 		j.environment(env)
 		j.argv(req.Argv)
@@ -81,7 +81,7 @@ func (j *judge) code(req *cove.CodeRequest) {
 		return
 	}
 	if req.Language == "bash" {
-		j.line(script{src: source{text: req.Code}, lang: bash})
+		j.line(script{src: newSource(req.Code, nil), lang: bash})
 		return
 	}
 	program, ok := interpreters[req.Language]

@@ -113,15 +113,22 @@ func TestHeavyLines(t *testing.T) {
 		"functions":                 strings.Repeat("f()", 20000),
 		"comments":                  strings.Repeat("# x\n", 16000),
 		"backquotes":                strings.Repeat("` ", 30000),
+		"commands":                  strings.Repeat("a\n", 30000),
+		"quotes and line ends":      "ls " + strings.Repeat("'' \\\n", 12000),
+		"python names":              "python3 -c '" + strings.Repeat("re.compile ", 5000) + "'",
+		"find actions":              "find . " + strings.Repeat("-exec ls ", 7000),
 	} {
 		t.Run(name, func(t *testing.T) { explainLine(t, p, line) })
 	}
-	chain := ""
+	up, down := "", ""
 	for i := range 60 {
-		chain = "v" + strings.Repeat("x", i) + "=$v" + strings.Repeat("x", i+1) + "\n" + chain
+		step := "v" + strings.Repeat("x", i) + "=$v" + strings.Repeat("x", i+1) + "\n"
+		up, down = up+step, step+down
 	}
 	// Too long a chain of conclusions is given up, on the safe side.
-	if e := explainLine(t, p, chain+"v"+strings.Repeat("x", 60)+"='a[$(rm)]'; echo $((v))"); e.Decision.Effect != cove.Deny {
-		t.Error("a long chain hides a value")
+	for _, chain := range []string{up, down} {
+		if e := explainLine(t, p, chain+"v"+strings.Repeat("x", 60)+"='a[$(rm)]'; echo $((v))"); e.Decision.Effect != cove.Deny {
+			t.Error("a long chain hides a value")
+		}
 	}
 }

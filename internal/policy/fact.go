@@ -39,7 +39,7 @@ var (
 )
 
 // volatile are variables that the shell sets to what a script did before.
-var volatile = set("_", "0", "*", "-", "REPLY", "MAPFILE", "DIRSTACK", "FUNCNAME", "OPTARG", "COPROC", "HOSTNAME")
+var volatile = set("_", "0", "*", "-", "REPLY", "MAPFILE", "DIRSTACK", "FUNCNAME", "OPTARG")
 
 func set(names ...string) map[string]bool {
 	m := map[string]bool{}
@@ -163,8 +163,8 @@ func assignSettings(a *syntax.Assign) []setting {
 	switch {
 	case a.Name == nil && a.Value != nil:
 		text, _ := literal(a.Value)
-		name, value, _ := strings.Cut(text, "=")
-		return []setting{{name: strings.TrimSuffix(name, "+"), fact: textFact(value)}}
+		name, text, _ := strings.Cut(text, "=")
+		return []setting{{name: strings.TrimSuffix(name, "+"), fact: textFact(text)}}
 	case a.Array != nil:
 		var words []*syntax.Word
 		for _, e := range a.Array.Elems {

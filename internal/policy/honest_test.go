@@ -37,6 +37,7 @@ var honest = []string{
 	`echo "${arr[0]}" "${arr[@]}" "${#arr[@]}" "${!arr[@]}"`,
 	`diff=$(cat a); echo "$diff"`,
 	`x=5; y=$x; z="$x and $y"; echo "$z"`,
+	`export STAMP=$(date); f() { local first=$1 note="(none)"; readonly all="$(cat names)"; echo "$first $note"; }; f x`,
 	`export NAME=value; readonly LIMIT=10; declare -r A=1; declare -a list=(1 2 3); local_var=3`,
 	`LC_ALL=C sort file.txt`,
 	`TZ=UTC date +%s`,
@@ -59,6 +60,9 @@ var honest = []string{
 	`unset x y; unset -v z`,
 	`true; false; :; : "${x:=5}"`,
 	`exit 0`,
+	`> empty.txt; printf; echo "${x:+}" "${RANDOM}"`,
+	"cat <<EOF\nEOF\npython3 <<'X'\nX",
+	"python3 - <<-'X'\n\tprint(1)\n\tX",
 	`mapfile -t lines < file.txt; echo "${lines[0]}"; readarray -t more < <(ls)`,
 
 	// Loops and branches.
@@ -140,6 +144,9 @@ var honest = []string{
 	`i=3; awk "NR==$i" f; awk "NR > $i && NR < 10 {print \"$i\"}" f; awk -- '{print}' f`,
 	`awk 'BEGIN{x["a"]++; y = x["a"]-- ; print x["a"]}'`,
 	`awk '{print}' "$f" *.txt $x`,
+	`awk '{ if ((a) / 2 > 1 && (b + 1) / 2) print (c) / 2; else print ($1 + $2) / 2 }' f`,
+	`awk '$1 > 1.5e3 && $2 < .5 { print 1/2, 1e5, 2. }' f`,
+	"awk 'BEGIN {\n  x = 1 +\\\n 2\n}\n\n/a/ || /b/ { print }' f",
 
 	// sort and the plain ones.
 	`sort -t, -k2,2n -k1 f; sort -u -o out f; sort --key=2 --field-separator=, f; sort -t "$sep" -k "$k" f; sort -- "$f"; sort -t$'\t' f`,

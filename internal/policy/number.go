@@ -21,8 +21,8 @@ func textFact(v string) fact {
 	if digits.MatchString(v) {
 		f |= number
 	}
-	if v == "" || operandStart(v[0]) {
-		f |= dashless
+	if v == "" || operandStart(v[0]) && (f&number == 0 || !strings.Contains(v, "-")) {
+		f |= dashless // numbers may be split, and then a later one starts with its dash
 	}
 	return f
 }

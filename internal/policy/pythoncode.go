@@ -42,7 +42,6 @@ var pythonUnder = set(
 var (
 	pythonName1   = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*`)
 	pythonNumber  = regexp.MustCompile(`^[0-9][0-9A-Za-z_]*`)
-	pythonRegex   = regexp.MustCompile(`(^|[^A-Za-z0-9_.])re\.$`)
 	pythonWords   = regexp.MustCompile(`[A-Za-z_][A-Za-z0-9_]*`)
 	pythonCoding  = regexp.MustCompile(`coding[:=]`)
 	pythonPrefix  = regexp.MustCompile(`^(?i)(r|u|b|f|t|br|rb|fr|rf|tr|rt)$`)
@@ -138,12 +137,22 @@ func (l *pythonLexer) name() string {
 		return l.str(strings.ToLower(word))
 	}
 	l.take(len(word))
-	harmless := word == "compile" && pythonRegex.MatchString(l.statement.String())
+	before := l.statement.String()
 	l.statement.WriteString(word)
-	if harmless {
+	if word == "compile" && ofRegex(before) {
 		return ""
 	}
 	return badName(word)
+}
+
+// ofRegex reports whether a statement ends in re. and not in core. or x.re.
+func ofRegex(statement string) bool {
+	rest, ok := strings.CutSuffix(statement, "re.")
+	if !ok || rest == "" {
+		return ok
+	}
+	last := rest[len(rest)-1]
+	return last != '.' && !letter(last) && (last < '0' || last > '9')
 }
 
 func badName(word string) string {

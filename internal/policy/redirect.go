@@ -16,7 +16,11 @@ var noFiles = []string{"/dev/tcp/", "/dev/udp/", "/proc/"}
 // redirect judges <, >, << and their kin.
 func (s *script) redirect(r *syntax.Redirect) {
 	if r.N != nil && strings.HasPrefix(r.N.Value, "{") {
-		s.assignable(r, strings.Trim(r.N.Value, "{}"))
+		name := strings.Trim(r.N.Value, "{}")
+		if !identifier.MatchString(name) {
+			s.reject(r.N, RuleArithmetic, "the variable must have a plain name; the shell would compute the rest")
+		}
+		s.assignable(r, name)
 	}
 	if r.Op == syntax.Hdoc || r.Op == syntax.DashHdoc {
 		s.hereDocument(r)
@@ -66,7 +70,7 @@ func quotedDelimiter(w *syntax.Word) bool {
 // that go on past the line of the <<.
 func (s *script) hereDocument(r *syntax.Redirect) {
 	stop, ok := literal(r.Word)
-	if !ok || len(r.Word.Parts) != 1 || !delimiter.MatchString(stop) {
+	if !ok || len(r.Word.Parts) != 1 || !delimiter.MatchString(stop) || strings.HasPrefix(s.text(r.Word), "$") {
 		s.reject(r.Word, RuleAmbiguous, "the end of the here-document must be a plain word such as EOF, with or without quotes")
 		return
 	}

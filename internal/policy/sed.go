@@ -83,10 +83,7 @@ func (j *judge) sedScripts(scripts []arg) {
 
 // sedParser reads a script as GNU sed does. What it does not know it refuses,
 // and so it does what other seds read differently.
-type sedParser struct {
-	rest  string
-	depth int
-}
+type sedParser struct{ rest string }
 
 const (
 	sedRuns    = "the e command of sed, and the e flag of s, run a program"
@@ -205,9 +202,6 @@ func (p *sedParser) command() string {
 	case 'e':
 		return sedRuns
 	case '{':
-		if p.depth++; p.depth > maxBrackets {
-			return sedUnclear
-		}
 		return ""
 	case '}', '=', 'd', 'D', 'F', 'g', 'G', 'h', 'H', 'n', 'N', 'p', 'P', 'x', 'z':
 		return p.end()

@@ -60,6 +60,6 @@ func (j *judge) innerLine(a arg, langs ...lang) {
 			j.programs = j.programs[:before] // found a second time
 		}
 		at := a.at
-		j.line(script{src: source{text: a.text, fixed: &at}, lang: l})
+		j.line(script{src: newSource(a.text, &at), lang: l})
 	}
 }

@@ -1,7 +1,8 @@
 package policy
 
 import (
-	"strings"
+	"cmp"
+	"slices"
 	"unicode/utf8"
 )
 
@@ -13,12 +14,24 @@ const (
 	maxBrackets  = 200
 	maxTreeDepth = 400
 	maxNested    = 4 // shells within shells
+	maxOffset    = 1 << 30
 )
 
 // source is the text of a script and where its words are.
 type source struct {
 	text  string
 	fixed *place // of a script inside a word: all its words are there
+	lines []int  // where each line starts
+}
+
+func newSource(text string, fixed *place) source {
+	lines := []int{0}
+	for i := range len(text) {
+		if text[i] == '\n' {
+			lines = append(lines, i+1)
+		}
+	}
+	return source{text: text, fixed: fixed, lines: lines}
 }
 
 // at returns the place of a byte. It counts itself, since the parser gives up
@@ -27,8 +40,12 @@ func (s source) at(offset uint) place {
 	if s.fixed != nil {
 		return *s.fixed
 	}
-	before := s.text[:min(offset, uint(len(s.text)))]
-	return place{line: strings.Count(before, "\n") + 1, column: len(before) - strings.LastIndexByte(before, '\n')}
+	i := int(min(offset, maxOffset))
+	line, exact := slices.BinarySearch(s.lines, i)
+	if !exact {
+		line--
+	}
+	return place{line: line + 1, column: i - s.lines[line] + 1}
 }
 
 // between returns the text from one byte to another.
@@ -96,6 +113,7 @@ type span struct{ from, to uint }
 // joins it before it looks for $( and the like, the parser after. Where quotes
 // take away the meaning of a backslash it may stand anywhere.
 func (j *judge) checkContinuations(s source, quoted []span) {
+	slices.SortFunc(quoted, func(a, b span) int { return cmp.Compare(a.from, b.from) })
 	for i := 1; i < len(s.text); i++ {
 		if s.text[i] != '\n' || s.text[i-1] != '\\' || escaped(s.text, i-1) || within(quoted, uint(i)) {
 			continue
@@ -116,11 +134,8 @@ func escaped(text string, i int) bool {
 	return n%2 == 1
 }
 
+// within reports whether a byte is in one of the spans, which are in order.
 func within(spans []span, offset uint) bool {
-	for _, s := range spans {
-		if offset >= s.from && offset < s.to {
-			return true
-		}
-	}
-	return false
+	i, exact := slices.BinarySearchFunc(spans, offset, func(s span, at uint) int { return cmp.Compare(s.from, at) })
+	return exact || i > 0 && offset < spans[i-1].to
 }

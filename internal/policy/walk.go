@@ -21,8 +21,9 @@ func (s *script) stmt(st *syntax.Stmt) {
 	case *syntax.CallExpr:
 		s.simple(c, st.Redirs)
 	case *syntax.BinaryCmd:
-		if c.Op == syntax.Pipe || c.Op == syntax.PipeAll {
-			s.checkPipe(c)
+		// To the parser these are keywords behind a |, to bash names of commands.
+		if _, timed := c.Y.Cmd.(*syntax.TimeClause); (c.Op == syntax.Pipe || c.Op == syntax.PipeAll) && (timed || c.Y.Negated) {
+			s.reject(c.Y, RuleAmbiguous, "time and ! can only stand at the start of a pipe")
 		}
 		s.stmt(c.X)
 		s.stmt(c.Y)
@@ -40,22 +41,6 @@ func (s *script) stmt(st *syntax.Stmt) {
 		s.declClause(c)
 	default:
 		s.compound(c)
-	}
-}
-
-// checkPipe refuses time and ! behind a |: to the parser they are keywords, to
-// bash the names of commands.
-func (s *script) checkPipe(c *syntax.BinaryCmd) {
-	for st := c.Y; ; {
-		_, timed := st.Cmd.(*syntax.TimeClause)
-		if timed || st.Negated {
-			s.reject(st, RuleAmbiguous, "time and ! can only stand at the start of a pipe")
-		}
-		b, is := st.Cmd.(*syntax.BinaryCmd)
-		if !is {
-			return
-		}
-		st = b.X
 	}
 }
 
