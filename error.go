@@ -44,6 +44,7 @@ const (
 	ReasonSessionExpired   = "session_expired"   // not_found: the idle timeout or lifetime ran out
 	ReasonSessionClosed    = "session_closed"    // not_found: somebody closed it
 	ReasonNodeLost         = "node_lost"         // not_found: what held it is gone
+	ReasonProviderDown     = "provider_down"     // conflict: its provider cannot be reached; the session is kept
 	ReasonSessionStopped   = "session_stopped"   // conflict: start it first
 	ReasonSessionPaused    = "session_paused"    // conflict: resume it first
 	ReasonSpecDiffers      = "spec_differs"      // conflict: the live session was opened otherwise

@@ -37,8 +37,9 @@ type Files interface {
 	Remove(ctx context.Context, name string) error
 	// Archive streams dir as a tar with names relative to it.
 	Archive(ctx context.Context, dir string) (io.ReadCloser, error)
-	// Unpack extracts a tar into dir. Names that leave dir, entries that go
-	// through a link, devices and links that point out of dir are Invalid.
+	// Unpack extracts a tar into dir. Names and hard links that leave dir,
+	// entries that go through a link, and devices are Invalid. A symbolic link
+	// may say anything: what it points to is looked up inside the sandbox.
 	Unpack(ctx context.Context, dir string, tar io.Reader) error
 	// Watch yields changes below dir until ctx ends. It yields first a Change
 	// with Kind Watching, after which no change is missed; a reader that is too

@@ -87,7 +87,7 @@ func decideAndDo[T any](ctx context.Context, v view, a action, do func(context.C
 	s.outcome.Intent, s.outcome.Wall = intent.Seq, time.Since(began)
 	s.outcome.Code = cove.CodeOf(err)
 	if jerr := v.e.cfg.Journal.Append(context.WithoutCancel(ctx), s.outcome, false); jerr != nil {
-		err = errors.Join(err, journalDown(jerr))
+		err = journalLate(jerr, s.outcome, err)
 	}
 	return out, d, err
 }
@@ -161,6 +161,21 @@ func denied(d cove.Decision) error {
 func journalDown(err error) error {
 	return cove.Wrap(cove.Unavailable, err, "the journal cannot be written, so nothing is done").
 		Remedy("free disk space below the journal's folder or mend its permissions, then restart the server")
+}
+
+// journalLate is the error where something was done, or tried, and the journal
+// could not take down how it went.
+func journalLate(cause error, outcome *cove.Event, err error) error {
+	how := "it was done"
+	if err != nil {
+		how = "it was tried and went wrong (" + cove.MessageOf(err) + ")"
+	}
+	e := cove.Wrap(cove.Unavailable, errors.Join(cause, err), "%s, but the journal could not be written any more", how).
+		Remedy("free disk space below the journal's folder or mend its permissions, then restart the server")
+	if outcome.Session != "" {
+		e = e.With("session_id", string(outcome.Session))
+	}
+	return e
 }
 
 // withOp names the verb in an error, and makes one of ours from any other.

@@ -10,7 +10,8 @@ import (
 
 // admit takes room for a session: what is free, then what eviction frees, then
 // what a wait brings.
-func (e *Engine) admit(ctx context.Context, s *cove.Session, onFull cove.OnFull, told func(int)) (*admission.Ticket, error) {
+func (e *Engine) admit(ctx context.Context, l *lease, onFull cove.OnFull, told func(int)) (*admission.Ticket, error) {
+	s := l.view()
 	quota, err := e.tenants.check(ctx, s.Tenant)
 	if err != nil {
 		return nil, err
@@ -21,38 +22,65 @@ func (e *Engine) admit(ctx context.Context, s *cove.Session, onFull cove.OnFull,
 		return ticket, nil
 	}
 	if e.cfg.Evict {
-		if ticket, err := e.evict(ctx, claim); err == nil || cove.CodeOf(err) != cove.Exhausted {
-			return ticket, err
+		if freed := e.evict(ctx, claim); len(freed) > 0 {
+			return e.gate.Exchange(freed, claim)
 		}
 	}
-	if onFull == cove.WaitWhenFull {
-		return e.gate.Wait(ctx, claim, told)
+	if onFull != cove.WaitWhenFull {
+		return nil, full
 	}
-	return nil, full
+	return e.wait(ctx, l, claim, told)
+}
+
+// wait queues for room. A caller that closes the session meanwhile ends it.
+func (e *Engine) wait(ctx context.Context, l *lease, claim admission.Claim, told func(int)) (*admission.Ticket, error) {
+	ctx, abandon := context.WithCancelCause(ctx)
+	defer abandon(nil)
+	l.setQueued(abandon)
+	defer l.setQueued(nil)
+	ticket, err := e.gate.Wait(ctx, claim, told)
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	return ticket, err
+}
+
+// makeRoom evicts for callers that wait, now that something may be idle. Each
+// tenant pays for its own.
+func (e *Engine) makeRoom(ctx context.Context) (int64, error) {
+	var n int64
+	if !e.cfg.Evict {
+		return 0, nil
+	}
+	for _, claim := range e.gate.Waiting() {
+		if freed := e.evict(ctx, claim); len(freed) > 0 {
+			e.gate.Serve(freed, claim.Tenant)
+			n += int64(len(freed))
+		}
+	}
+	return n, nil
 }
 
 // evict stops as many of the tenant's least recently used idle sessions as the
-// claim needs, and takes their room. The stopped ones keep their files.
-func (e *Engine) evict(ctx context.Context, claim admission.Claim) (*admission.Ticket, error) {
+// claim needs and returns their room. The stopped ones keep their files. Where
+// all of them would not be enough, none is stopped; one that cannot be stopped
+// is passed over.
+func (e *Engine) evict(ctx context.Context, claim admission.Claim) []*admission.Ticket {
 	count, memory := e.gate.Shortfall(claim)
-	if count <= 0 && memory <= 0 {
-		return e.gate.Try(claim)
-	}
 	victims := e.idle(claim.Tenant)
-	if !enough(victims, count, memory) {
-		return nil, cove.Errorf(cove.Exhausted, "stopping all idle sessions would not make room")
+	if count <= 0 && memory <= 0 || !enough(victims, count, memory) {
+		return nil
 	}
 	var freed []*admission.Ticket
 	for _, l := range victims {
 		if count <= 0 && memory <= 0 {
 			break
 		}
-		ticket, ok, err := e.stopForRoom(ctx, l)
+		ticket, err := e.stopForRoom(ctx, l)
 		if err != nil {
-			leaveAll(freed)
-			return nil, err
+			e.cfg.Logger.WarnContext(ctx, "evict; trying the next", errAttr(err), sessionAttr(l.id))
 		}
-		if !ok {
+		if ticket == nil {
 			continue
 		}
 		s := l.view()
@@ -61,7 +89,7 @@ func (e *Engine) evict(ctx context.Context, claim admission.Claim) (*admission.T
 		count--
 		memory -= s.Spec.Resources.Memory
 	}
-	return e.gate.Exchange(freed, claim)
+	return freed
 }
 
 // enough reports whether stopping all of a list would free what is short.
@@ -73,14 +101,8 @@ func enough(list []*lease, count int, memory cove.Bytes) bool {
 	return count <= 0 && memory <= 0
 }
 
-func leaveAll(tickets []*admission.Ticket) {
-	for _, t := range tickets {
-		t.Leave()
-	}
-}
-
-// idle returns the tenant's running sessions in which nothing happens, least
-// recently used first.
+// idle returns the tenant's sessions that have a sandbox in which nothing
+// happens, least recently used first.
 func (e *Engine) idle(tenant string) []*lease {
 	type candidate struct {
 		l *lease
@@ -88,7 +110,7 @@ func (e *Engine) idle(tenant string) []*lease {
 	}
 	var found []candidate
 	for _, l := range e.snapshotLeases() {
-		if s := l.view(); s.Tenant == tenant && s.State == cove.Running && !s.Busy {
+		if s := l.view(); s.Tenant == tenant && (s.State == cove.Running || s.State == cove.Paused) && !s.Busy {
 			found = append(found, candidate{l, s})
 		}
 	}
@@ -100,28 +122,32 @@ func (e *Engine) idle(tenant string) []*lease {
 	return list
 }
 
-// stopForRoom stops an idle session and returns its room. It returns false for
-// one that somebody has begun to use or change.
-func (e *Engine) stopForRoom(ctx context.Context, l *lease) (*admission.Ticket, bool, error) {
+// stopForRoom stops an idle session and returns its room; nil for one that
+// somebody has begun to use or change, or that cannot be stopped.
+func (e *Engine) stopForRoom(ctx context.Context, l *lease) (*admission.Ticket, error) {
 	if !l.tryTurn() {
-		return nil, false, nil
+		return nil, nil //nolint:nilnil // somebody is at it: no room, and no error
 	}
 	defer l.giveTurn()
+	if s := l.view(); s.Busy || s.State != cove.Running && s.State != cove.Paused {
+		return nil, nil //nolint:nilnil // it is no longer idle: no room, and no error
+	} else if s.State == cove.Paused {
+		if err := e.thaw(ctx, l); err != nil {
+			return nil, err
+		}
+	}
 	l.mu.Lock()
-	idle := l.busy == 0 && l.rec.State == cove.Running
 	ticket := l.ticket
-	if idle {
-		l.ticket = nil // it stays taken until the exchange
-	}
+	l.ticket = nil // it stays taken until the exchange
 	l.mu.Unlock()
-	if !idle {
-		return nil, false, nil
-	}
 	if err := e.rest(ctx, l); err != nil {
 		l.mu.Lock()
 		l.ticket = ticket // it runs on
 		l.mu.Unlock()
-		return nil, false, err
+		if cove.CodeOf(err) == cove.NotFound {
+			e.broke(ctx, l)
+		}
+		return nil, err
 	}
-	return ticket, true, nil
+	return ticket, nil
 }

@@ -73,7 +73,10 @@ func (e *Engine) claimFor(ctx context.Context, k claimKey, do func() (*cove.Sess
 		}
 		return nil, err
 	}
-	return s, e.cfg.Store.SetClaim(after, k.tenant, k.key, s.ID)
+	if err := e.cfg.Store.SetClaim(after, k.tenant, k.key, s.ID); err != nil {
+		e.cfg.Logger.ErrorContext(ctx, "set idempotency key; the session is made all the same", errAttr(err), sessionAttr(s.ID))
+	}
+	return s, nil
 }
 
 // holdClaim lets one request at a time work under a key.

@@ -42,6 +42,7 @@ func newSlot(info cove.CodeContext) *slot {
 // Run implements [cove.Contexts].
 func (c contexts) Run(ctx context.Context, req cove.CodeRequest) (*cove.CodeResult, error) {
 	a := on(cove.ContextRun, c.id)
+	req.Language = c.language(req)
 	a.Code = &req
 	a.data = c.v.e.contentOf(req.Code)
 	return actOrBlock(ctx, c.v, a, func(ctx context.Context, st *step) (*cove.CodeResult, error) {
@@ -67,6 +68,21 @@ func (c contexts) Run(ctx context.Context, req cove.CodeRequest) (*cove.CodeResu
 		}
 		return out, err
 	}, func(x *cove.Execution) *cove.CodeResult { return &cove.CodeResult{Execution: *x} })
+}
+
+// language is what a request is written in: policy must know it also where the
+// request names only a context.
+func (c contexts) language(req cove.CodeRequest) string {
+	l, err := c.v.e.find(c.v.p.Tenant, c.id)
+	if req.Language != "" || err != nil {
+		return req.Language
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if s := l.contexts[req.Context]; s != nil {
+		return s.info.Language
+	}
+	return ""
 }
 
 // runCode runs code in a slot and puts what it wrote into the answer.

@@ -56,6 +56,7 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 		task.Task{Name: "expiry", Every: cfg.CleanupInterval, Run: e.expire},
 		task.Task{Name: "orphans", Every: cfg.OrphanInterval, Run: e.removeOrphans},
 		task.Task{Name: "pool", Every: cfg.PoolInterval, Run: e.pool.Fill},
+		task.Task{Name: "room", Every: roomInterval, Run: e.makeRoom},
 		task.Task{Name: "records", Every: cfg.CleanupInterval, Run: e.tidyRecords},
 	)
 	return e, nil
@@ -81,6 +82,20 @@ func (e *Engine) Close(ctx context.Context) error {
 		l.letGo(ctx)
 	}
 	return errors.Join(e.pool.Close(ctx), e.tenants.flush(ctx))
+}
+
+// roomInterval is how often those who wait for room are looked at when nothing
+// else made somebody look.
+const roomInterval = 5 * time.Second
+
+// onIdle is told that a session became idle: it may make room for who waits.
+func (e *Engine) onIdle() {
+	if !e.cfg.Evict {
+		return
+	}
+	if _, _, waiting := e.gate.Used(); waiting > 0 {
+		e.tasks.Kick("room")
+	}
 }
 
 // allLeases returns the table. The caller holds mu.

@@ -49,6 +49,12 @@ func (e *Engine) begin(ctx context.Context, l *lease, sandbox cove.Sandbox, req 
 	}
 	if req.Line != "" {
 		cmd.Argv = []string{l.shell(), "-c", req.Line}
+		if cmd.Argv[0] != "bash" && l.view().Spec.Policy != "" {
+			// The policy read the line as bash; another shell may read it otherwise.
+			x.over(nil)
+			return nil, cove.Errorf(cove.Unsupported, "the sandbox has no bash, so a command policy cannot judge its lines").
+				Remedy("send the command as a list of words, or open the session without a policy")
+		}
 	}
 	proc, err := sandbox.Start(ctx, cmd)
 	if err != nil {

@@ -69,7 +69,7 @@ func (e *Engine) fork(ctx context.Context, p cove.Principal, from *lease, as cov
 
 // double makes the copy's sandbox. It holds both turns.
 func (e *Engine) double(ctx context.Context, l *lease, from *cove.Session, forker cove.Forker) (err error) {
-	ticket, err := e.admit(ctx, l.view(), cove.RejectWhenFull, nil)
+	ticket, err := e.admit(ctx, l, cove.RejectWhenFull, nil)
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ type lease struct {
 	turn  chan struct{} // holds one token; taken by what changes the state
 	saved sync.Mutex    // one write of the record at a time
 
-	programs sync.WaitGroup // those who wait for background programs
+	onIdle func() // told when nothing happens inside any more
 
 	mu        sync.Mutex
 	rec       cove.Session               // guarded by mu, as all below
@@ -31,14 +31,15 @@ type lease struct {
 	contexts  map[string]*slot           // interpreters
 	watchers  map[int]context.CancelFunc // streams to end when the sandbox goes
 	nextWait  int                        // the next number in running and watchers
+	abandon   context.CancelCauseFunc    // ends the wait for room; nil unless it waits
 }
 
 // leaseKey is what a session is found by.
 type leaseKey struct{ tenant, user, thread string }
 
-func newLease(rec cove.Session) *lease {
+func newLease(rec cove.Session, onIdle func()) *lease {
 	l := &lease{
-		id: rec.ID, tenant: rec.Tenant, turn: make(chan struct{}, 1), rec: rec,
+		id: rec.ID, tenant: rec.Tenant, onIdle: onIdle, turn: make(chan struct{}, 1), rec: rec,
 		running: map[int]cove.Process{}, procs: map[cove.PID]*process{},
 		contexts: map[string]*slot{}, watchers: map[int]context.CancelFunc{},
 	}
@@ -141,9 +142,38 @@ func (l *lease) enter() (cove.Sandbox, error) {
 
 func (l *lease) leave() {
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	l.busy--
+	idle := l.busy == 0
 	l.touch(time.Now())
+	l.mu.Unlock()
+	if idle {
+		l.onIdle()
+	}
+}
+
+// setQueued says that the lease waits for room until abandon is called; nil
+// that it does not.
+func (l *lease) setQueued(abandon context.CancelCauseFunc) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.abandon = abandon
+}
+
+func (l *lease) isQueued() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.abandon != nil
+}
+
+// giveUp ends the wait for room, if there is one.
+func (l *lease) giveUp(cause error) (waited bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.abandon == nil {
+		return false
+	}
+	l.abandon(cause)
+	return true
 }
 
 // usable reports why nothing can run in a session now.
@@ -158,11 +188,20 @@ func usable(s *cove.Session) error {
 	case cove.Creating:
 		return cove.Errorf(cove.Conflict, "the session is still being made").Remedy("try again in a moment")
 	case cove.Failed:
-		return cove.Errorf(cove.Conflict, "the session is broken: %s", s.Cause).Remedy("close it and open a new one")
+		return failed(s)
 	case cove.Ended:
 		return gone(s)
 	}
 	return cove.Errorf(cove.Internal, "the session is in an unknown state")
+}
+
+// failed is the answer for a session whose sandbox cannot be used.
+func failed(s *cove.Session) error {
+	if s.Cause == cove.ReasonProviderDown {
+		return cove.Errorf(cove.Conflict, "provider %s cannot be reached, so the session cannot be used", s.Provider).
+			Reason(s.Cause).Remedy("start the server again when the provider is back; the session is taken up then")
+	}
+	return cove.Errorf(cove.Conflict, "the session is broken: its sandbox is gone").Reason(s.Cause).Remedy("close it and open a new one")
 }
 
 // gone is the answer for a session that has ended.

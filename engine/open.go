@@ -60,7 +60,7 @@ func (e *Engine) reserve(p cove.Principal, spec cove.Spec) (l *lease, mine bool,
 		return nil, false, cove.Errorf(cove.Exhausted, "this key has %d sessions, as many as it may", most).
 			Reason(cove.ReasonKeyQuota).With("retry_after", 5).Remedy("close one first")
 	}
-	l = newLease(rec)
+	l = newLease(rec, e.onIdle)
 	<-l.turn // create gives it back
 	e.insert(l, &rec)
 	return l, true, nil
@@ -68,6 +68,10 @@ func (e *Engine) reserve(p cove.Principal, spec cove.Spec) (l *lease, mine bool,
 
 // reuse hands out a session that exists, once nobody is changing it.
 func (e *Engine) reuse(ctx context.Context, l *lease, req cove.OpenRequest, spec cove.Spec) (*cove.Session, error) {
+	if req.OnFull != cove.WaitWhenFull && l.isQueued() {
+		return nil, cove.Errorf(cove.Exhausted, "the session waits for room already, for a caller that is willing to").
+			Reason(cove.ReasonCapacity).With("retry_after", 5).Remedy("wait with on_full, or try again later")
+	}
 	if err := l.takeTurn(ctx); err != nil {
 		return nil, err
 	}
@@ -145,7 +149,7 @@ func (e *Engine) give(ctx context.Context, l *lease, onFull cove.OnFull, told fu
 	if err := e.checkSnapshot(ctx, s, provider); err != nil {
 		return err
 	}
-	ticket, err := e.admit(ctx, s, onFull, told)
+	ticket, err := e.admit(ctx, l, onFull, told)
 	if err != nil {
 		return err
 	}

@@ -118,7 +118,7 @@ func (e *Engine) background(ctx context.Context, l *lease, req cove.ExecRequest,
 	old := l.oldest()
 	l.mu.Unlock()
 	removeLogs(old)
-	l.programs.Go(func() { pr.follow(l) })
+	go pr.follow(l)
 	info := pr.info
 	return &info, nil
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/admission"
 )
 
 // track remembers a running program so that it can be ended with the sandbox.
@@ -29,6 +30,7 @@ func (l *lease) endPrograms(ctx context.Context) {
 	l.mu.Lock()
 	running := slices.Collect(maps.Values(l.running))
 	watchers := slices.Collect(maps.Values(l.watchers))
+	procs := slices.Collect(maps.Values(l.procs))
 	slots := slices.Collect(maps.Values(l.contexts))
 	clear(l.contexts)
 	l.mu.Unlock()
@@ -41,19 +43,12 @@ func (l *lease) endPrograms(ctx context.Context) {
 	for _, p := range running {
 		_ = p.Kill(ctx) // destroying the sandbox ends what is left
 	}
-	l.programsOver(ctx)
-}
-
-// programsOver waits until nobody waits for a background program any more.
-func (l *lease) programsOver(ctx context.Context) {
-	over := make(chan struct{})
-	go func() {
-		l.programs.Wait()
-		close(over)
-	}()
-	select {
-	case <-over:
-	case <-ctx.Done():
+	for _, pr := range procs {
+		select {
+		case <-pr.ended:
+		case <-ctx.Done():
+			return
+		}
 	}
 }
 
@@ -62,10 +57,13 @@ func (l *lease) programsOver(ctx context.Context) {
 func (e *Engine) broke(ctx context.Context, l *lease) {
 	l.mu.Lock()
 	was := l.rec.State
+	var ticket *admission.Ticket
 	if was == cove.Running {
 		l.rec.State, l.rec.Cause = cove.Failed, cove.ReasonNodeLost
+		ticket, l.ticket = l.ticket, nil
 	}
 	l.mu.Unlock()
+	ticket.Leave()
 	if was != cove.Running {
 		return
 	}

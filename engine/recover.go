@@ -27,24 +27,36 @@ func (e *Engine) recover(ctx context.Context) error {
 	if err := e.recoverRuns(ctx); err != nil {
 		return err
 	}
-	_, err := e.removeOrphans(ctx)
-	return err
+	if _, err := e.removeOrphans(ctx); err != nil {
+		e.cfg.Logger.ErrorContext(ctx, "remove orphans; the task tries again", errAttr(err))
+	}
+	return nil
 }
 
 func (e *Engine) recoverOne(ctx context.Context, s *cove.Session) error {
-	l := newLease(*s)
+	l := newLease(*s, e.onIdle)
 	switch s.State {
 	case cove.Running, cove.Paused:
 		sandbox, err := e.attach(ctx, s)
-		if err != nil {
+		if cove.CodeOf(err) == cove.NotFound {
 			return e.lose(ctx, l, s, err)
+		}
+		if err != nil { // nobody knows whether its sandbox lives: keep it for the next start
+			e.cfg.Logger.WarnContext(ctx, "session kept until its provider is back", sessionAttr(s.ID), providerAttr(s.Provider), errAttr(err))
+			l.rec.State, l.rec.Cause = cove.Failed, cove.ReasonProviderDown
+			return e.takeUp(ctx, l)
 		}
 		l.sandbox, l.runsLines = sandbox, e.probes.shell(s.Provider)
 		l.ticket = e.gate.Admit(admission.Claim{Tenant: s.Tenant, Memory: s.Spec.Resources.Memory})
 		// Activity is not written down at every step, so nobody knows how long
 		// the session was idle: it gets its whole time anew.
 		l.touch(time.Now())
-	case cove.Stopped, cove.Failed:
+	case cove.Failed:
+		if s.Cause == cove.ReasonProviderDown {
+			s.State, s.Cause = cove.Running, ""
+			return e.recoverOne(ctx, s)
+		}
+	case cove.Stopped:
 	case cove.Creating:
 		return e.abort(ctx, s)
 	case cove.Ended:

@@ -143,6 +143,10 @@ func (p sessions) change(ctx context.Context, verb cove.Verb, id cove.ID, do fun
 // that the session is gone.
 func (p sessions) Close(ctx context.Context, id cove.ID, keep bool) (cove.ID, error) {
 	var snapshot cove.ID
+	waited := false
+	if l, err := p.v.e.find(p.v.p.Tenant, id); err == nil && p.v.p.May(cove.SessionClose.Trait().Scope) {
+		waited = l.giveUp(gone(&cove.Session{Cause: cove.ReasonSessionClosed}))
+	}
 	_, err := p.change(ctx, cove.SessionClose, id, func(ctx context.Context, l *lease, s *cove.Session) error {
 		if keep {
 			if s.State == cove.Stopped { // its files are in the archive, and only a sandbox can be saved
@@ -159,6 +163,9 @@ func (p sessions) Close(ctx context.Context, id cove.ID, keep bool) (cove.ID, er
 		}
 		return p.v.e.end(ctx, l, cove.ReasonSessionClosed)
 	})
+	if waited && cove.CodeOf(err) == cove.NotFound {
+		return "", nil // it never came to be
+	}
 	return snapshot, err
 }
 

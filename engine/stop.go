@@ -8,8 +8,8 @@ import (
 	"github.com/cove-sandbox/cove"
 )
 
-// rest archives the workspace of a running lease and frees its sandbox. The
-// caller holds the turn. On error the session runs on as it was.
+// rest ends what runs in a lease, archives its workspace and frees its sandbox.
+// The caller holds the turn. On error the session keeps its sandbox and files.
 func (e *Engine) rest(ctx context.Context, l *lease) error {
 	s := l.view()
 	l.mu.Lock()

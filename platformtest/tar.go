@@ -102,8 +102,6 @@ func tarHostile(t *testing.T, s *suite) {
 		"parent":        {{Name: "../victim", Mode: 0o644}},
 		"deep parent":   {{Name: "a/b/../../../victim", Mode: 0o644}},
 		"absolute":      {{Name: "/workspace/victim", Mode: 0o644}},
-		"link out":      {{Name: "l", Typeflag: tar.TypeSymlink, Linkname: "/etc"}},
-		"link up":       {{Name: "l", Typeflag: tar.TypeSymlink, Linkname: "../victim"}},
 		"through links": {{Name: "l", Typeflag: tar.TypeSymlink, Linkname: ".."}, {Name: "l/victim", Mode: 0o644}},
 		"hard link":     {{Name: "l", Typeflag: tar.TypeLink, Linkname: "../victim"}},
 		"device":        {{Name: "dev", Typeflag: tar.TypeChar, Devmajor: 1, Devminor: 3}},

@@ -170,6 +170,31 @@ func (g *Gate) Exchange(old []*Ticket, c Claim) (*Ticket, error) {
 	return nil, g.full(c)
 }
 
+// Waiting returns what the next of each tenant's waiting callers wants.
+func (g *Gate) Waiting() []Claim {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var heads []Claim
+	for _, tenant := range g.ring {
+		heads = append(heads, g.queues[tenant][0].claim)
+	}
+	return heads
+}
+
+// Serve is Exchange for a tenant's next waiting caller: it gets in, past other
+// tenants, with what its own tenant gives up. What is left goes round as usual.
+func (g *Gate) Serve(old []*Ticket, tenant string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, t := range old {
+		g.free(t)
+	}
+	if q := g.queues[tenant]; len(q) > 0 && g.fits(q[0].claim) && g.fitsQuota(q[0].claim) {
+		g.admit(q[0])
+	}
+	g.dispatch()
+}
+
 // Shortfall says how many sessions and bytes must go, of this tenant's own,
 // before c fits; zero for both means it fits now, or is behind others who wait.
 func (g *Gate) Shortfall(c Claim) (sessions int, memory cove.Bytes) {

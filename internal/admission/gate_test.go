@@ -230,6 +230,35 @@ func TestExchangePassesTheQueue(t *testing.T) {
 	})
 }
 
+func TestServeLetsTheTenantsOwnCallerIn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := admission.New(admission.Config{Sessions: 1, Queue: 10})
+		mine := mustTry(t, g, claim("a", 0))
+		got := map[string]chan *admission.Ticket{"b": make(chan *admission.Ticket, 1), "a": make(chan *admission.Ticket, 1)}
+		for _, who := range []string{"b", "a"} { // b came first
+			go func() {
+				ticket, err := g.Wait(t.Context(), claim(who, 0), nil)
+				if err != nil {
+					t.Error(err)
+				}
+				got[who] <- ticket
+			}()
+			synctest.Wait()
+		}
+		if heads := g.Waiting(); len(heads) != 2 || heads[0].Tenant != "b" {
+			t.Errorf("waiting are %+v", heads)
+		}
+		g.Serve([]*admission.Ticket{mine}, "a")
+		synctest.Wait()
+		if len(got["b"]) != 0 {
+			t.Error("what a gave up went to b")
+		}
+		(<-got["a"]).Leave()
+		(<-got["b"]).Leave()
+		g.Serve(nil, "nobody")
+	})
+}
+
 func TestAdmitMayOverfill(t *testing.T) {
 	g := admission.New(admission.Config{Sessions: 1})
 	g.Admit(claim("a", 1))

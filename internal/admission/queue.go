@@ -120,15 +120,20 @@ func (g *Gate) dispatch() {
 			break
 		}
 		passed = 0
-		w.ticket = g.grant(w.claim)
 		tenant := g.ring[0]
-		g.drop(w)
+		g.admit(w)
 		if len(g.queues[tenant]) > 0 {
 			g.ring = append(g.ring[1:], tenant)
 		}
-		close(w.granted)
 	}
 	g.notify()
+}
+
+// admit lets a waiting caller in.
+func (g *Gate) admit(w *waiter) {
+	w.ticket = g.grant(w.claim)
+	g.drop(w)
+	close(w.granted)
 }
 
 func (g *Gate) notify() {

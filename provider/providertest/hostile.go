@@ -3,6 +3,7 @@ package providertest
 import (
 	"archive/tar"
 	"bytes"
+	"io"
 	"path/filepath"
 	"strings"
 
@@ -20,6 +21,7 @@ func hostileArchiveTests() []test {
 		test{"size_that_is_a_lie", lyingArchive},
 		test{"file_through_a_link_that_was_there", unpackThroughLink},
 		test{"links_that_stay_inside_are_fine", unpackGoodLinks},
+		test{"links_that_point_out_are_only_text", unpackLinksOut},
 	)
 }
 
@@ -40,11 +42,7 @@ func hostileArchives() []hostileArchive {
 		one("dots_in_the_middle", entry{name: "a/../../escaped", body: "x"}),
 		one("many_dots", entry{name: up + "SECRET", body: "x"}),
 		one("directory_outside", entry{name: "../escaped/", kind: tar.TypeDir}),
-		one("link_to_an_absolute_place", entry{name: "l", link: "/etc/passwd", kind: tar.TypeSymlink}),
-		one("link_to_a_host_file", entry{name: "l", link: "SECRET", kind: tar.TypeSymlink}),
-		one("link_upwards", entry{name: "l", link: "..", kind: tar.TypeSymlink}),
-		one("link_far_upwards", entry{name: "d/l", link: up + "etc/passwd", kind: tar.TypeSymlink}),
-		one("link_down_and_up", entry{name: "l", link: "a/../../..", kind: tar.TypeSymlink}),
+		one("link_to_nothing", entry{name: "l", kind: tar.TypeSymlink}),
 		one("hard_link_outside", entry{name: "l", link: "../kept", kind: tar.TypeLink}),
 		one("hard_link_to_a_host_file", entry{name: "l", link: "SECRET", kind: tar.TypeLink}),
 		one("character_device", entry{name: "dev", kind: tar.TypeChar}),
@@ -134,4 +132,38 @@ func unpackGoodLinks(e *env) {
 	for _, name := range []string{"box/l", "box/d/back", "box/dir/f", "box/hard"} {
 		equal(e, e.read(s, name), "content", name)
 	}
+}
+
+// unpackLinksOut: what a link points to is looked up inside the sandbox, so a
+// link may say anything. A virtual environment is full of such links, and a
+// workspace that was archived must come back as it was.
+func unpackLinksOut(e *env) {
+	s := e.sandbox()
+	secret := e.secret()
+	links := map[string]string{
+		"absolute": "/usr/bin/env", "host": secret, "up": "..", "far": strings.Repeat("../", 30) + "etc/passwd", "loop": "loop", "dangling": "nowhere/at all",
+	}
+	var entries []entry
+	for name, target := range links {
+		entries = append(entries, entry{name: name, link: target, kind: tar.TypeSymlink})
+	}
+	e.must(s.Files().Unpack(e.ctx(), "box", bytes.NewReader(pack(e, entries...))), "unpack")
+	r, err := s.Files().Archive(e.ctx(), "box")
+	e.must(err, "archive")
+	for name, x := range e.unpacked(r) {
+		if x.kind == tar.TypeSymlink {
+			equal(e, x.link, links[name], "where "+name+" points to")
+			delete(links, name)
+		}
+	}
+	e.must(r.Close(), "close the archive")
+	if len(links) > 0 {
+		e.Errorf("the links %v are not in the archive", links)
+	}
+	if r, err := s.Files().Read(e.ctx(), "box/host", 0, 0); err == nil {
+		content, _ := io.ReadAll(r)
+		_ = r.Close()
+		e.Errorf("a link reaches a file of the host: %q", content)
+	}
+	e.unharmed(secret)
 }

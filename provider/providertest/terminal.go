@@ -116,7 +116,7 @@ func terminalInterrupt(e *env) {
 
 func terminalTrap(e *env) {
 	s := e.terminalSandbox()
-	p := e.terminal(s, shell("trap 'echo caught; exit 4' INT; echo ready; while :; do sleep 1000; done"))
+	p := e.terminal(s, shell("trap 'echo caught; exit 4' INT; echo ready; while :; do sleep 0.05; done"))
 	p.out.until("ready")
 	p.send("\x03")
 	p.out.until("caught\r\n")
