@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"regexp"
 	"strconv"
+	"strings"
 )
 
 // mark is a line's number and sum, and where it stands: in which segment, from
@@ -26,7 +28,9 @@ const anchorLen = 512
 var errAnchor = errors.New("the anchor is damaged")
 
 // encodeAnchor is called after every sync and is therefore written by hand.
-func encodeAnchor(buf []byte, s *sealer, keyID string, m mark) []byte {
+// m is the last line that was synced and tip the last that was written, which
+// counts for as long as the machine of boot runs.
+func encodeAnchor(buf []byte, s *sealer, keyID string, m, tip mark, boot string) []byte {
 	buf = append(buf[:0], `{"version":1,"key":"`...)
 	buf = append(buf, keyID...)
 	buf = appendInt(buf, `","seq":`, m.seq)
@@ -35,6 +39,11 @@ func encodeAnchor(buf []byte, s *sealer, keyID string, m mark) []byte {
 	buf = appendInt(buf, `,"end":`, m.end)
 	buf = append(buf, `,"head":"`...)
 	buf = append(buf, m.sum[:]...)
+	buf = appendInt(buf, `","last":`, tip.seq)
+	buf = append(buf, `,"tip":"`...)
+	buf = append(buf, tip.sum[:]...)
+	buf = append(buf, `","boot":"`...)
+	buf = append(buf, boot...)
 	buf = append(buf, '"')
 	buf, _ = s.seal(buf)
 	for len(buf) < anchorLen-1 {
@@ -51,6 +60,9 @@ func appendInt(buf []byte, name string, n int64) []byte {
 type anchorRecord struct {
 	mark
 
+	last    int64  // the last line that was written, synced or not
+	tip     sum    // its sum
+	boot    string // the start of the machine for which those two count
 	keyID   string
 	genuine bool // made with our key and unchanged
 }
@@ -70,14 +82,39 @@ func decodeAnchor(data []byte, s *sealer) (anchorRecord, error) {
 		At      int64  `json:"at"`
 		End     int64  `json:"end"`
 		Head    string `json:"head"`
+		Last    int64  `json:"last"`
+		Tip     string `json:"tip"`
+		Boot    string `json:"boot"`
 	}
-	if !ok || json.Unmarshal(object, &fields) != nil || fields.Version != 1 || len(fields.Head) != sumLen {
+	if !ok || json.Unmarshal(object, &fields) != nil || fields.Version != 1 || len(fields.Head) != sumLen || len(fields.Tip) != sumLen {
 		return anchorRecord{}, errAnchor
 	}
-	r := anchorRecord{keyID: fields.Key, genuine: s.sum(body) == claimed}
+	r := anchorRecord{keyID: fields.Key, genuine: s.sum(body) == claimed, last: fields.Last, boot: fields.Boot}
 	r.mark = mark{seq: fields.Seq, segment: fields.Segment, at: fields.At, end: fields.End}
 	copy(r.sum[:], fields.Head)
+	copy(r.tip[:], fields.Tip)
 	return r, nil
+}
+
+// known returns the number and the sum of the newest line that must be there. A
+// machine that was started anew may have lost lines that were never synced,
+// although the anchor that tells of them came to the disk.
+func (r anchorRecord) known(boot string) (int64, sum) {
+	if r.boot == boot && boot != "" && r.last > r.seq {
+		return r.last, r.tip
+	}
+	return r.seq, r.sum
+}
+
+var bootForm = regexp.MustCompile(`^[0-9a-f-]{1,36}$`)
+
+// bootID names this start of the machine, or is "" where nobody knows.
+func bootID() string {
+	data, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if id := strings.TrimSpace(string(data)); err == nil && bootForm.MatchString(id) {
+		return id
+	}
+	return ""
 }
 
 func readAnchor(path string, s *sealer) (anchorRecord, error) {

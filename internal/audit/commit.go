@@ -3,6 +3,7 @@ package audit
 import (
 	"errors"
 	"os"
+	"slices"
 	"time"
 )
 
@@ -12,7 +13,8 @@ type committer struct {
 	anchor   *os.File
 	seal     *sealer
 	buf      []byte
-	written  mark        // what the anchor says
+	written  mark        // what the anchor says of the lines that are synced
+	tip      mark        // and of the last line
 	synced   int64       // what it said when it was synced last
 	syncedAt time.Time   // and when that was
 	timer    *time.Timer // kicks when the anchor has waited long enough
@@ -28,6 +30,8 @@ func (j *Journal) commitLoop() {
 		select {
 		case <-j.kick:
 			j.commit(false)
+		case <-j.tell:
+			j.tellTip()
 		case <-j.quit:
 			j.commit(true)
 			j.committer.timer.Stop()
@@ -39,7 +43,7 @@ func (j *Journal) commitLoop() {
 func (j *Journal) commit(last bool) {
 	j.mu.Lock()
 	waiting, retired, current, head, dirty := j.waiting, j.retired, j.file, j.head, j.dirty
-	j.waiting, j.retired, j.dirty = nil, nil, false
+	j.waiting, j.retired, j.dirty, j.untold = nil, nil, false, false
 	j.mu.Unlock()
 
 	c := &j.committer
@@ -48,11 +52,14 @@ func (j *Journal) commit(last bool) {
 	if c.err == nil && dirty {
 		c.err = j.syncLines(retired, current)
 	}
+	if c.err == nil && (dirty || last) {
+		c.err = j.inPlace(append(slices.Clone(retired), current), head.segment)
+	}
 	for _, f := range retired {
 		c.err = errors.Join(c.err, f.Close())
 	}
 	if c.err == nil {
-		c.err = c.writeAnchor(head, j.keys.id)
+		c.err = c.writeAnchor(head, head, j.keys.id, j.cfg.boot)
 	}
 	if c.err == nil && c.synced != head.seq {
 		c.err = c.syncAnchor(last || len(retired) > 0, j.cfg.AnchorInterval)
@@ -85,17 +92,35 @@ func (j *Journal) syncLines(retired []file, current file) error {
 	return current.Sync()
 }
 
-// writeAnchor is called with what is on the disk already: an anchor may be
-// behind the lines, never ahead of them.
-func (c *committer) writeAnchor(head mark, keyID string) error {
-	if c.written == head {
+// tellTip makes the anchor know the last line, without a sync of either: that
+// is enough against the death of this process.
+func (j *Journal) tellTip() {
+	j.mu.Lock()
+	head := j.head
+	j.untold = false
+	j.mu.Unlock()
+	c := &j.committer
+	if c.err != nil {
+		return
+	}
+	if c.err = c.writeAnchor(c.written, head, j.keys.id, j.cfg.boot); c.err != nil {
+		j.mu.Lock()
+		_ = j.fail(c.err)
+		j.mu.Unlock()
+	}
+}
+
+// writeAnchor is called with what is on the disk already, beside the tip: an
+// anchor may be behind the lines, never ahead of them.
+func (c *committer) writeAnchor(head, tip mark, keyID, boot string) error {
+	if c.written == head && c.tip == tip {
 		return nil
 	}
-	c.buf = encodeAnchor(c.buf, c.seal, keyID, head)
+	c.buf = encodeAnchor(c.buf, c.seal, keyID, head, tip, boot)
 	if _, err := c.anchor.WriteAt(c.buf, 0); err != nil {
 		return err
 	}
-	c.written = head
+	c.written, c.tip = head, tip
 	return nil
 }
 

@@ -19,12 +19,18 @@ type Config struct {
 	SegmentBytes   cove.Bytes    // when to begin a new segment; default 64 MiB
 	SyncInterval   time.Duration // how long a line may wait for its sync; default 200 ms
 	AnchorInterval time.Duration // how long the anchor may wait for its own; default 10 s
+
+	boot string // this start of the machine
 }
 
 const (
 	defaultSegmentBytes   = 64 * cove.MiB
 	defaultSyncInterval   = 200 * time.Millisecond
 	defaultAnchorInterval = 10 * time.Second
+
+	// tellInterval is how long the anchor may lag behind the lines of a process
+	// that is killed.
+	tellInterval = 10 * time.Millisecond
 
 	// maxLine bounds a line with its newline, for writers and for readers.
 	maxLine = 1 << 20
@@ -56,6 +62,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.AnchorInterval == 0 {
 		c.AnchorInterval = defaultAnchorInterval
+	}
+	if c.boot == "" {
+		c.boot = bootID()
 	}
 	return c, nil
 }

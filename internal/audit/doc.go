@@ -48,6 +48,14 @@
 // lines until it is opened again, because what the kernel still holds after such
 // an error is unknown.
 //
+// It is broken too when its files are no longer where they were: lines written
+// to a file without a name would be found by nobody. Before each durable line the
+// open segment must still have a name and the length that was written; with each
+// sync, which is within SyncInterval of any line, the names of the segment and of
+// the anchor must still lead to the open files. So a durable line is never
+// promised in a file that is gone, and lines that nobody waits for are taken for
+// at most a SyncInterval after the file went. [Journal.Err] looks at once.
+//
 // # Opening
 //
 // Open reads the anchor, checks the anchored line and all that follow it, and
@@ -65,14 +73,29 @@
 // itself synced every Config.AnchorInterval, when a segment is closed, and on
 // Close.
 //
+// Beside that it names the last line that was written, synced or not: within
+// 10 ms of any line it is overwritten with the number and the sum of the last
+// one, without a sync. That survives the death of the process. It may not survive
+// that of the machine in order, for the disk may get the anchor before the lines;
+// so the record has the name that the kernel gave this start of the machine, and
+// the last written line counts for as long as that start goes on. Afterwards the
+// last synced line does. Below, "the anchor" is whichever counts.
+//
 // Found for certain: a change of any byte of any line; a line removed, doubled,
 // moved or added, in any place before the anchor; a segment removed or renamed;
 // the end cut off anywhere before the anchor; an anchor removed, changed, taken
 // from another journal, or put back to a state older than the newest "anchored".
 //
-// Not found: whole lines cut from the end of what follows the anchor, which is at
-// most what was written in the last SyncInterval before a crash of the process,
-// and nothing after a Close; and an attacker who puts back an older copy of both
-// the folder and the anchor. Copy the anchor to another machine now and then, and
-// the second is found too: the anchored line must still be there.
+// Not found: whole lines cut from the end of what follows the anchor. After a
+// Close that is nothing. After the death of the process it is what was written in
+// its last 10 ms, and once the machine has been started again, or where the
+// kernel gives its starts no name, what was not synced: the lines of the last
+// SyncInterval for which nobody waited. A durable line whose Append returned is
+// always before the anchor while the machine runs, and before it after a crash of
+// the machine unless the anchor's own last sync is older, by AnchorInterval at
+// most. Report.Unanchored counts the lines that are in this state now.
+//
+// Nor is an attacker found who puts back an older copy of both the folder and the
+// anchor. Copy the anchor to another machine now and then, and that is found too:
+// the anchored line must still be there.
 package audit

@@ -8,6 +8,12 @@ type File = file
 // OpenWith is Open with something between the journal and its files.
 func OpenWith(cfg Config, wrap func(File) File) (*Journal, error) { return open(cfg, wrap) }
 
+// OnBoot is c on a machine whose start has this name.
+func (c Config) OnBoot(id string) Config {
+	c.boot = id
+	return c
+}
+
 // MaxLine bounds a line.
 const MaxLine = maxLine
 

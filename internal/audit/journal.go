@@ -26,6 +26,7 @@ type Journal struct {
 	digests sync.Pool
 
 	kick    chan struct{} // holds a token when the committer has work
+	tell    chan struct{} // holds a token when the anchor should know the last line
 	quit    chan struct{}
 	stopped chan struct{}
 
@@ -39,6 +40,8 @@ type Journal struct {
 	buf      []byte        // the line being built
 	dirty    bool          // something waits for a sync
 	timer    *time.Timer   // kicks when that has waited long enough
+	untold   bool          // the anchor lags behind head
+	teller   *time.Timer   // sees that it does not for long
 	waiting  *batch        // those who wait for the next sync
 	anchored int64         // the newest anchor that is on the disk
 	said     int64         // the newest one that a line tells of
@@ -65,8 +68,8 @@ const maxKeptBuffer = 64 << 10
 // disk, the error is the context's and the line may or may not survive.
 //
 // A line longer than 1 MiB or with Data that is not JSON is Invalid and nothing
-// is written. After an error of the disk, this call and all later ones are
-// Unavailable.
+// is written. After an error of the disk, or when the file of the journal was
+// removed or replaced, this call and all later ones are Unavailable.
 func (j *Journal) Append(ctx context.Context, e *cove.Event, durable bool) error {
 	data, err := checkData(e.Data)
 	if err != nil {
@@ -90,6 +93,11 @@ func (j *Journal) append(e *cove.Event, data []byte, durable bool) (*batch, erro
 	if err := j.refusal(); err != nil {
 		return nil, err
 	}
+	if durable {
+		if err := linked(j.file, j.head.end); err != nil {
+			return nil, j.fail(err)
+		}
+	}
 	line := *e
 	line.Seq, line.Time, line.Node, line.Data = j.head.seq+1, time.Now().UTC().Round(0), j.cfg.Node, data
 	if err := j.write(&line); err != nil {
@@ -103,6 +111,10 @@ func (j *Journal) append(e *cove.Event, data []byte, durable bool) (*batch, erro
 	if !j.dirty {
 		j.dirty = true
 		j.timer.Reset(j.cfg.SyncInterval)
+	}
+	if !j.untold {
+		j.untold = true
+		j.teller.Reset(tellInterval)
 	}
 	if !durable {
 		return nil, nil
@@ -168,7 +180,12 @@ func (j *Journal) refusal() error {
 
 // fail breaks the journal, if it is not broken yet, and returns the reason.
 func (j *Journal) fail(cause error) error {
-	if j.broken == nil {
+	switch {
+	case j.broken != nil:
+	case errors.Is(cause, errGone):
+		j.broken = cove.Wrap(cove.Unavailable, cause, "the journal at %s takes no more lines: %s", j.cfg.Dir, cause).
+			Remedy("find out who did it, run `cove audit verify`, then restart")
+	default:
 		j.broken = cove.Wrap(cove.Unavailable, cause,
 			"the journal at %s cannot be written: %s; free space or fix permissions, then restart", j.cfg.Dir, reasonOf(cause))
 	}
@@ -184,9 +201,11 @@ func reasonOf(err error) string {
 }
 
 // wake tells the committer that there is work. It never blocks.
-func (j *Journal) wake() {
+func (j *Journal) wake() { token(j.kick) }
+
+func token(to chan<- struct{}) {
 	select {
-	case j.kick <- struct{}{}:
+	case to <- struct{}{}:
 	default:
 	}
 }
@@ -224,6 +243,7 @@ func (j *Journal) Close() error {
 	}
 	j.mu.Unlock()
 	j.timer.Stop()
+	j.teller.Stop()
 	close(j.quit)
 	<-j.stopped
 	err := j.release()

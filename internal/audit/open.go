@@ -28,7 +28,7 @@ func open(cfg Config, wrap func(file) file) (_ *Journal, err error) {
 		return nil, err
 	}
 	j := &Journal{
-		cfg: cfg, kick: make(chan struct{}, 1), quit: make(chan struct{}), stopped: make(chan struct{}),
+		cfg: cfg, kick: make(chan struct{}, 1), tell: make(chan struct{}, 1), quit: make(chan struct{}), stopped: make(chan struct{}),
 	}
 	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
 		return nil, unusable(cfg.Dir, err)
@@ -43,6 +43,7 @@ func open(cfg Config, wrap func(file) file) (_ *Journal, err error) {
 		return nil, unusable(cfg.Dir, err)
 	}
 	j.timer = stoppedTimer(j.wake)
+	j.teller = stoppedTimer(func() { token(j.tell) })
 	j.committer.timer = stoppedTimer(j.wake)
 	go j.commitLoop()
 	if torn > 0 {
@@ -96,7 +97,10 @@ func (j *Journal) load(wrap func(file) file) (torn int64, err error) {
 		return 0, err
 	}
 	j.chain = newSealer(j.keys.chain)
-	j.head, torn, err = findHead(j.root, segments, anchor, j.chain)
+	j.head, torn, err = findHead(j.root, segments, anchor.mark, j.chain)
+	if known, _ := anchor.known(j.cfg.boot); err == nil && j.head.seq < known {
+		err = fmt.Errorf("it ends with line %d, but its anchor knows line %d", j.head.seq, known)
+	}
 	if err != nil {
 		return 0, j.corrupt(err)
 	}
@@ -104,12 +108,12 @@ func (j *Journal) load(wrap func(file) file) (torn int64, err error) {
 		return 0, err
 	}
 	c := &j.committer
-	c.synced, c.syncedAt, c.written = anchor.seq, time.Now(), anchor
-	if j.head != anchor {
+	c.synced, c.syncedAt, c.written = anchor.seq, time.Now(), anchor.mark
+	if j.head != anchor.mark {
 		if err := j.file.Sync(); err != nil {
 			return 0, err
 		}
-		if err := c.writeAnchor(j.head, j.keys.id); err != nil {
+		if err := c.writeAnchor(j.head, j.head, j.keys.id, j.cfg.boot); err != nil {
 			return 0, err
 		}
 	}
@@ -123,10 +127,10 @@ func (j *Journal) load(wrap func(file) file) (torn int64, err error) {
 }
 
 // loadAnchor reads the key and the anchor, and makes both for a new journal.
-func (j *Journal) loadAnchor(hasSegments bool) (mark, error) {
+func (j *Journal) loadAnchor(hasSegments bool) (anchorRecord, error) {
 	_, err := os.Stat(j.cfg.AnchorFile)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return mark{}, err
+		return anchorRecord{}, err
 	}
 	fresh := !hasSegments && err != nil
 	j.keys, err = readKey(j.cfg.KeyFile)
@@ -134,34 +138,34 @@ func (j *Journal) loadAnchor(hasSegments bool) (mark, error) {
 		j.keys, err = createKey(j.cfg.KeyFile)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return mark{}, j.corrupt(fmt.Errorf("its key %s is missing", j.cfg.KeyFile))
+		return anchorRecord{}, j.corrupt(fmt.Errorf("its key %s is missing", j.cfg.KeyFile))
 	}
 	if err != nil {
-		return mark{}, err
+		return anchorRecord{}, err
 	}
 	c := &j.committer
 	c.seal = newSealer(j.keys.anchor)
 	if fresh {
 		none := mark{sum: noSum, segment: 1}
-		if err := replaceFile(j.cfg.AnchorFile, encodeAnchor(nil, c.seal, j.keys.id, none)); err != nil {
-			return mark{}, err
+		if err := replaceFile(j.cfg.AnchorFile, encodeAnchor(nil, c.seal, j.keys.id, none, none, j.cfg.boot)); err != nil {
+			return anchorRecord{}, err
 		}
 	}
 	anchor, err := readAnchor(j.cfg.AnchorFile, c.seal)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return mark{}, j.corrupt(fmt.Errorf("its anchor %s is missing", j.cfg.AnchorFile))
+		return anchorRecord{}, j.corrupt(fmt.Errorf("its anchor %s is missing", j.cfg.AnchorFile))
 	case errors.Is(err, errAnchor):
-		return mark{}, j.corrupt(fmt.Errorf("its anchor %s is damaged", j.cfg.AnchorFile))
+		return anchorRecord{}, j.corrupt(fmt.Errorf("its anchor %s is damaged", j.cfg.AnchorFile))
 	case err != nil:
-		return mark{}, err
+		return anchorRecord{}, err
 	case anchor.keyID != j.keys.id:
-		return mark{}, j.corrupt(fmt.Errorf("its anchor %s was made with another key than %s", j.cfg.AnchorFile, j.cfg.KeyFile))
+		return anchorRecord{}, j.corrupt(fmt.Errorf("its anchor %s was made with another key than %s", j.cfg.AnchorFile, j.cfg.KeyFile))
 	case !anchor.genuine:
-		return mark{}, j.corrupt(fmt.Errorf("its anchor %s was changed", j.cfg.AnchorFile))
+		return anchorRecord{}, j.corrupt(fmt.Errorf("its anchor %s was changed", j.cfg.AnchorFile))
 	}
 	c.anchor, err = os.OpenFile(j.cfg.AnchorFile, os.O_RDWR, 0)
-	return anchor.mark, err
+	return anchor, err
 }
 
 func (j *Journal) corrupt(cause error) error {

@@ -50,6 +50,7 @@ type file interface {
 	io.WriteCloser
 	Sync() error
 	Truncate(size int64) error
+	Stat() (fs.FileInfo, error)
 }
 
 var errTooLong = errors.New("the line is too long")

@@ -115,6 +115,7 @@ func (v *verifier) loadKeyAndAnchor() error {
 		v.report.add(Problem{Kind: Changed, Text: fmt.Sprintf("the anchor %s was changed", v.cfg.AnchorFile)})
 	default:
 		v.hasAnchor = true
+		v.anchor.seq, v.anchor.sum = v.anchor.known(v.cfg.boot)
 		v.report.Anchor = Head{Seq: v.anchor.seq, Sum: string(v.anchor.sum[:])}
 	}
 	return nil

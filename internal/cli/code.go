@@ -95,22 +95,30 @@ func (a *app) codeOnce(cmd *cobra.Command, spec cove.Spec, req cove.CodeRequest)
 		return err
 	}
 	defer func() { err = joinTidy(err, closeSession(ctx, p, s.ID)) }()
-	return a.runCode(ctx, p, s.ID, req)
+	if p.remote {
+		p.timed(&req.Limits)
+	}
+	return a.runCode(ctx, p, s.ID, req, true)
 }
 
 // codeIn runs code in a session that stays.
 func (a *app) codeIn(cmd *cobra.Command, session string, req cove.CodeRequest) error {
 	return a.withSession(cmd, session, func(ctx context.Context, p link, id cove.ID) error {
-		return a.runCode(ctx, p, id, req)
+		p.timed(&req.Limits)
+		return a.runCode(ctx, p, id, req, false)
 	})
 }
 
-func (a *app) runCode(ctx context.Context, p cove.Platform, id cove.ID, req cove.CodeRequest) error {
+func (a *app) runCode(ctx context.Context, p cove.Platform, id cove.ID, req cove.CodeRequest, whole bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	out := &relay{sys: a.sys, cancel: cancel}
-	if !a.json {
+	var all collector
+	switch {
+	case !a.json:
 		req.OnOutput = out.write
+	case whole:
+		req.OnOutput = all.write
 	}
 	res, err := p.Contexts(id).Run(ctx, req)
 	if out.broken() {
@@ -120,6 +128,9 @@ func (a *app) runCode(ctx context.Context, p cove.Platform, id cove.ID, req cove
 		return err
 	}
 	if a.json {
+		if whole {
+			all.fill(&res.Execution)
+		}
 		if err := a.printJSON(wire.CodeResultOf(id, res)); err != nil {
 			return err
 		}

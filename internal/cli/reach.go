@@ -73,6 +73,15 @@ func dial(cfg config.Config, address string) (link, error) {
 	return link{Platform: c, cfg: cfg, remote: true, close: c.Close}, nil
 }
 
+// timed gives a program the time that the caller's environment says, where the
+// server may have been started with another.
+func (p link) timed(l *cove.Limits) {
+	const name = "SANDBOX_TIMEOUT_SEC"
+	if source := p.cfg.Origin(name).Source; l.Wall == 0 && (source == config.FromEnv || source == config.FromFlag) {
+		l.Wall = p.cfg.Exec.Timeout
+	}
+}
+
 // note says something beside the answer.
 func (a *app) note(text string) {
 	_, _ = io.WriteString(a.sys.Stderr, "cove: "+escape(text)+"\n") // it is beside the answer

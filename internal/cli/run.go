@@ -124,7 +124,10 @@ func (a *app) runOnce(cmd *cobra.Command, spec cove.Spec, req cove.ExecRequest) 
 		return err
 	}
 	defer func() { err = joinTidy(err, closeSession(ctx, p, s.ID)) }()
-	return a.exec(ctx, p.Processes(s.ID), req)
+	if p.remote {
+		p.timed(&req.Limits)
+	}
+	return a.exec(ctx, p.Processes(s.ID), req, true)
 }
 
 // joinTidy keeps the program's exit code where only the clean-up failed too.
@@ -146,13 +149,18 @@ func closeSession(ctx context.Context, p cove.Platform, id cove.ID) error {
 	return err
 }
 
-// exec runs a program, shows what it writes, and ends with its code.
-func (a *app) exec(ctx context.Context, procs cove.Processes, req cove.ExecRequest) error {
+// exec runs a program, shows what it writes, and ends with its code. whole says
+// that nobody can ask for what an answer leaves out, because the sandbox goes.
+func (a *app) exec(ctx context.Context, procs cove.Processes, req cove.ExecRequest, whole bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	out := &relay{sys: a.sys, cancel: cancel}
-	if !a.json {
+	var all collector
+	switch {
+	case !a.json:
 		req.OnOutput = out.write
+	case whole:
+		req.OnOutput = all.write
 	}
 	ex, err := procs.Exec(ctx, req)
 	if out.broken() {
@@ -162,6 +170,9 @@ func (a *app) exec(ctx context.Context, procs cove.Processes, req cove.ExecReque
 		return err
 	}
 	if a.json {
+		if whole {
+			all.fill(ex)
+		}
 		if err := a.printJSON(wire.ExecutionOf(ex)); err != nil {
 			return err
 		}

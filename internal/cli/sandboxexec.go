@@ -41,7 +41,8 @@ attach and ps take it from there.`,
 				if background {
 					return a.startProgram(ctx, p.Processes(id), req)
 				}
-				return a.exec(ctx, p.Processes(id), req)
+				p.timed(&req.Limits)
+				return a.exec(ctx, p.Processes(id), req, false)
 			})
 		}),
 	}

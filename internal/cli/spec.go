@@ -2,6 +2,7 @@ package cli
 
 import (
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/internal/config"
+	"github.com/cove-sandbox/cove/internal/wire"
 )
 
 // specFlags are the flags that say what a sandbox shall be like.
@@ -93,6 +95,9 @@ func size(flag, text string) (cove.Bytes, error) {
 	return b, nil
 }
 
+// hugeTime is one part of Go's form. Where that is no time, it is too long for one.
+var hugeTime = regexp.MustCompile(`^\+?[0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h)$`)
+
 // span reads a time above 0: seconds, or Go's own form.
 func span(flag, text string) (time.Duration, error) {
 	if text == "" {
@@ -100,7 +105,13 @@ func span(flag, text string) (time.Duration, error) {
 	}
 	d, err := time.ParseDuration(text)
 	if seconds, e := strconv.ParseFloat(text, 64); e == nil {
-		d, err = time.Duration(seconds*float64(time.Second)), nil
+		d, err = wire.Longest+1, nil
+		if seconds <= wire.Longest.Seconds() {
+			d = time.Duration(seconds * float64(time.Second))
+		}
+	}
+	if d > wire.Longest || err != nil && hugeTime.MatchString(text) {
+		return 0, cove.InvalidField(flag, "%.40s is out of range; the most is %.0fh", text, wire.Longest.Hours())
 	}
 	if err != nil || d <= 0 {
 		return 0, cove.InvalidField(flag, "%.40q is not a time above 0; use a number of seconds, or a form such as 30s or 5m", text)

@@ -69,6 +69,11 @@ func commandPolicyFrom(policy branch) (CommandPolicy, error) {
 	if len(c.Allow)+len(c.Ask) == 0 {
 		return c, atLine(policy.line, "%s allows nothing; name programs in allow or ask", policy.key)
 	}
+	for _, program := range c.Deny {
+		if slices.Contains(c.Allow, program) || slices.Contains(c.Ask, program) {
+			return c, atLine(policy.line, "%s contradicts itself: %.80q is in deny and in allow or ask; keep one", policy.key, program)
+		}
+	}
 	return c, nil
 }
 

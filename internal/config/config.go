@@ -13,7 +13,8 @@ import (
 //  1. Add one field here with the tags env (its name), key (its place in the
 //     file), default and doc. A number has min and max, a word oneof, an
 //     address url, a size unit. A default that is not a fixed value is told by
-//     shown and filled in by derive. A secret has type [Secret].
+//     shown and filled in by derive. A secret has type [Secret]. One that no
+//     part of this build reads yet has later.
 //  2. If it can contradict another setting, say so in contradictions.
 //  3. Run go test ./internal/config -update, which writes .env.example and
 //     docs/configuration.md anew.
@@ -26,7 +27,7 @@ type Config struct {
 	File          string   `env:"COVE_CONFIG" flag:"config" shown:"config.yaml in COVE_HOME, if there is one" doc:"The settings file."`
 	NodeID        string   `env:"COVE_NODE_ID" key:"node_id" shown:"the host's name" doc:"The name of this node in answers and in the journal."`
 	LogLevel      string   `env:"COVE_LOG_LEVEL" key:"log_level" flag:"log-level" default:"info" oneof:"debug info warn error" doc:"The level of the server's log: debug, info, warn or error."`
-	Datasets      string   `env:"COVE_DATASETS" key:"datasets" shown:"none" doc:"The directory with the datasets that runs may read."`
+	Datasets      string   `env:"COVE_DATASETS" key:"datasets" shown:"none" later:"true" doc:"The directory with the datasets that runs may read."`
 	ArchiveURL    string   `env:"COVE_ARCHIVE_URL" key:"archive_url" url:"file s3 http https" shown:"the directory archives in COVE_HOME" doc:"Where the workspaces of stopped sessions are kept."`
 
 	Server       Server       `key:"server" doc:"The server and the on-demand daemon"`
@@ -111,30 +112,30 @@ type Maintenance struct {
 
 // Docker is the provider of that name.
 type Docker struct {
-	Host      string     `env:"DOCKER_HOST" key:"host" url:"unix tcp http https ssh npipe" shown:"the engine's own" doc:"Where the Docker engine listens."`
-	TLSVerify bool       `env:"DOCKER_TLS_VERIFY" key:"tls_verify" default:"false" doc:"Whether the engine must show a certificate that ca.pem in DOCKER_CERT_PATH vouches for."`
-	CertPath  string     `env:"DOCKER_CERT_PATH" key:"cert_path" shown:"none" doc:"The directory with ca.pem, cert.pem and key.pem."`
-	Image     string     `env:"DOCKER_IMAGE" key:"image" default:"cove-sandbox:latest" doc:"The image of sandboxes."`
-	Network   bool       `env:"DOCKER_NETWORK_ENABLED" key:"network_enabled" default:"false" doc:"Whether sandboxes that ask for nothing have a network."`
-	CPULimit  float64    `env:"DOCKER_CPU_LIMIT" key:"cpu_limit" min:"0.01" max:"1024" shown:"the flavor's" doc:"CPUs of a sandbox, whatever its flavor says."`
-	Memory    cove.Bytes `env:"DOCKER_MEMORY_LIMIT" key:"memory_limit" unit:"b" min:"4194304" max:"70368744177664" shown:"the flavor's" doc:"Memory of a sandbox, such as 512m, whatever its flavor says."`
+	Host      string     `env:"DOCKER_HOST" key:"host" url:"unix tcp http https ssh npipe" shown:"the engine's own" later:"true" doc:"Where the Docker engine listens."`
+	TLSVerify bool       `env:"DOCKER_TLS_VERIFY" key:"tls_verify" default:"false" later:"true" doc:"Whether the engine must show a certificate that ca.pem in DOCKER_CERT_PATH vouches for."`
+	CertPath  string     `env:"DOCKER_CERT_PATH" key:"cert_path" shown:"none" later:"true" doc:"The directory with ca.pem, cert.pem and key.pem."`
+	Image     string     `env:"DOCKER_IMAGE" key:"image" default:"cove-sandbox:latest" later:"true" doc:"The image of sandboxes."`
+	Network   bool       `env:"DOCKER_NETWORK_ENABLED" key:"network_enabled" default:"false" later:"true" doc:"Whether sandboxes that ask for nothing have a network."`
+	CPULimit  float64    `env:"DOCKER_CPU_LIMIT" key:"cpu_limit" min:"0.01" max:"1024" shown:"the flavor's" later:"true" doc:"CPUs of a sandbox, whatever its flavor says."`
+	Memory    cove.Bytes `env:"DOCKER_MEMORY_LIMIT" key:"memory_limit" unit:"b" min:"4194304" max:"70368744177664" shown:"the flavor's" later:"true" doc:"Memory of a sandbox, such as 512m, whatever its flavor says."`
 }
 
 // Microsandbox is the provider of that name.
 type Microsandbox struct {
-	ServerURL string     `env:"MSB_SERVER_URL" key:"server_url" url:"http https" default:"http://127.0.0.1:5555" doc:"The microsandbox server."`
-	APIKey    Secret     `env:"MSB_API_KEY" key:"api_key" shown:"none" doc:"The key for that server."`
-	Namespace string     `env:"MSB_NAMESPACE" key:"namespace" default:"default" doc:"The namespace of its sandboxes."`
-	CPUs      float64    `env:"MSB_CPUS" key:"cpus" default:"1" min:"0.01" max:"1024" doc:"CPUs of its sandboxes."`
-	Memory    cove.Bytes `env:"MSB_MEMORY_MB" key:"memory" unit:"m" default:"512" min:"4" max:"67108864" doc:"Megabytes of its sandboxes."`
-	Transport string     `env:"MSB_TRANSPORT" key:"transport" oneof:"rpc cli" shown:"whichever answers" doc:"How to reach it: rpc (the server) or cli (the msb program)."`
+	ServerURL string     `env:"MSB_SERVER_URL" key:"server_url" url:"http https" default:"http://127.0.0.1:5555" later:"true" doc:"The microsandbox server."`
+	APIKey    Secret     `env:"MSB_API_KEY" key:"api_key" shown:"none" later:"true" doc:"The key for that server."`
+	Namespace string     `env:"MSB_NAMESPACE" key:"namespace" default:"default" later:"true" doc:"The namespace of its sandboxes."`
+	CPUs      float64    `env:"MSB_CPUS" key:"cpus" default:"1" min:"0.01" max:"1024" later:"true" doc:"CPUs of its sandboxes."`
+	Memory    cove.Bytes `env:"MSB_MEMORY_MB" key:"memory" unit:"m" default:"512" min:"4" max:"67108864" later:"true" doc:"Megabytes of its sandboxes."`
+	Transport string     `env:"MSB_TRANSPORT" key:"transport" oneof:"rpc cli" shown:"whichever answers" later:"true" doc:"How to reach it: rpc (the server) or cli (the msb program)."`
 }
 
 // E2B is the provider of that name.
 type E2B struct {
-	APIKey Secret `env:"E2B_API_KEY" key:"api_key" shown:"none" doc:"The key for E2B."`
-	APIURL string `env:"E2B_API_URL" key:"api_url" url:"http https" shown:"E2B's own" doc:"The address of its API."`
-	Domain string `env:"E2B_DOMAIN" key:"domain" shown:"E2B's own" doc:"The domain of its sandboxes."`
+	APIKey Secret `env:"E2B_API_KEY" key:"api_key" shown:"none" later:"true" doc:"The key for E2B."`
+	APIURL string `env:"E2B_API_URL" key:"api_url" url:"http https" shown:"E2B's own" later:"true" doc:"The address of its API."`
+	Domain string `env:"E2B_DOMAIN" key:"domain" shown:"E2B's own" later:"true" doc:"The domain of its sandboxes."`
 }
 
 // Redis is the store that many nodes share.
@@ -146,18 +147,18 @@ type Redis struct {
 
 // Model is the OpenAI-compatible model that answers questions.
 type Model struct {
-	URL  string `env:"COVE_MODEL_URL" key:"url" url:"http https" shown:"none" doc:"The base URL of an OpenAI-compatible API."`
-	Key  Secret `env:"COVE_MODEL_KEY" key:"key" shown:"none" doc:"The key for that API."`
-	Name string `env:"COVE_MODEL" key:"name" shown:"none" doc:"The name of the model."`
+	URL  string `env:"COVE_MODEL_URL" key:"url" url:"http https" shown:"none" later:"true" doc:"The base URL of an OpenAI-compatible API."`
+	Key  Secret `env:"COVE_MODEL_KEY" key:"key" shown:"none" later:"true" doc:"The key for that API."`
+	Name string `env:"COVE_MODEL" key:"name" shown:"none" later:"true" doc:"The name of the model."`
 }
 
 // Preview is where ports of sandboxes are shown, apart from the console.
 type Preview struct {
-	Domain string `env:"COVE_PREVIEW_DOMAIN" key:"domain" shown:"none" doc:"The domain under which every preview has a name of its own."`
-	Addr   string `env:"COVE_PREVIEW_ADDR" key:"addr" shown:"none" doc:"An address and port of its own for previews, where there is no such domain."`
+	Domain string `env:"COVE_PREVIEW_DOMAIN" key:"domain" shown:"none" later:"true" doc:"The domain under which every preview has a name of its own."`
+	Addr   string `env:"COVE_PREVIEW_ADDR" key:"addr" shown:"none" later:"true" doc:"An address and port of its own for previews, where there is no such domain."`
 }
 
 // Telemetry is where traces go.
 type Telemetry struct {
-	Endpoint string `env:"OTEL_EXPORTER_OTLP_ENDPOINT" key:"otlp_endpoint" url:"http https" shown:"none" doc:"The OpenTelemetry collector that gets traces."`
+	Endpoint string `env:"OTEL_EXPORTER_OTLP_ENDPOINT" key:"otlp_endpoint" url:"http https" shown:"none" later:"true" doc:"The OpenTelemetry collector that gets traces."`
 }

@@ -71,13 +71,13 @@ func checkURL(text string, schemes []string) error {
 		return fmt.Errorf("is not a URL; write one such as %s", example)
 	}
 	if !slices.Contains(schemes, u.Scheme) {
-		return fmt.Errorf("%.200q is not a URL that can be used here; start it with %s", u.Redacted(), orList(suffixed(schemes, "://")))
+		return fmt.Errorf("%.200q is not a URL that can be used here; start it with %s", redactedURL(u), orList(suffixed(schemes, "://")))
 	}
 	if u.Host == "" && u.Path == "" {
-		return fmt.Errorf("%.200q names no host; write one after %s://", u.Redacted(), u.Scheme)
+		return fmt.Errorf("%.200q names no host; write one after %s://", redactedURL(u), u.Scheme)
 	}
 	if (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() == "" {
-		return fmt.Errorf("%.200q names no host; write one such as %s://localhost:8000", u.Redacted(), u.Scheme)
+		return fmt.Errorf("%.200q names no host; write one such as %s://localhost:8000", redactedURL(u), u.Scheme)
 	}
 	return nil
 }

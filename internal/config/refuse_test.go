@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/internal/config"
 )
@@ -110,6 +112,45 @@ func TestContradictions(t *testing.T) {
 	} {
 		_, err := config.Load(sources(t, tc.env))
 		checkRefused(t, err, tc.want)
+	}
+}
+
+func TestPoliciesThatContradictThemselves(t *testing.T) {
+	for text, program := range map[string]string{
+		"{allow: [cat, rm], deny: [rm]}": "rm",
+		"{ask: [cp], deny: [mv, cp]}":    "cp",
+	} {
+		src := sources(t, nil)
+		writeFile(t, src, "policies:\n  p: "+text+"\n")
+		_, err := config.Load(src)
+		if cove.CodeOf(err) != cove.Invalid || !strings.Contains(cove.MessageOf(err), `p contradicts itself: "`+program+`" is in deny and in allow or ask; keep one`) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+func TestAddressesAreShownWithoutSecrets(t *testing.T) {
+	for given, want := range map[string]string{
+		"http://h:1/p":               "http://h:1/p",
+		"https://token@h":            "https://xxxxx@h",
+		"https://user:pw@h":          "https://xxxxx:xxxxx@h",
+		"https://:pw@h":              "https://:xxxxx@h",
+		"https://h/?a=b&key=pw&c&d=": "https://h/?a=xxxxx&key=xxxxx&xxxxx&d=",
+		"https://h/#pw":              "https://h/#xxxxx",
+	} {
+		for _, v := range load(t, sources(t, map[string]string{"COVE_URL": given})).Values() {
+			if v.Name == "COVE_URL" && v.Value != want {
+				t.Errorf("%s is shown as %s, want %s", given, v.Value, want)
+			}
+		}
+	}
+}
+
+func TestUnusedSettings(t *testing.T) {
+	src := sources(t, map[string]string{"DOCKER_IMAGE": "x", "SANDBOX_TIMEOUT_SEC": "5"})
+	writeFile(t, src, "e2b:\n  domain: x\n")
+	if diff := cmp.Diff([]string{"DOCKER_IMAGE", "e2b.domain"}, load(t, src).Unused()); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -64,7 +64,40 @@ func redacted(text string) string {
 	if err != nil {
 		return mask
 	}
-	return u.Redacted()
+	return redactedURL(u)
+}
+
+// redactedURL shows where an address leads and nothing that may be a secret: a
+// user can be a token, and so can any value of the query.
+func redactedURL(u *url.URL) string {
+	const hidden = "xxxxx"
+	shown := *u
+	if u.User != nil {
+		name := ""
+		if u.User.Username() != "" {
+			name = hidden
+		}
+		shown.User = url.User(name)
+		if _, has := u.User.Password(); has {
+			shown.User = url.UserPassword(name, hidden)
+		}
+	}
+	if u.Opaque != "" {
+		shown.Opaque = hidden
+	}
+	parts := strings.Split(u.RawQuery, "&")
+	for i, part := range parts {
+		if key, value, ok := strings.Cut(part, "="); ok && value != "" {
+			parts[i] = key + "=" + hidden
+		} else if !ok && part != "" {
+			parts[i] = hidden
+		}
+	}
+	shown.RawQuery = strings.Join(parts, "&")
+	if u.Fragment != "" {
+		shown.Fragment, shown.RawFragment = hidden, ""
+	}
+	return shown.String()
 }
 
 // shortDuration is Go's form without the zeros: 30m, not 30m0s.

@@ -24,6 +24,7 @@ func withSecrets(t *testing.T) config.Config {
 		"COVE_API_KEY": "topsecret", "REDIS_URL": "redis://:topsecret@r:1", "MSB_API_KEY": "topsecret", "SANDBOX_PROVIDER": "fake",
 		"MSB_SHARED_VOLUME_PATH": "/a:/data/a,/b:/data/b:ro", "DOCKER_MEMORY_LIMIT": "5000001", "SANDBOX_MAX_OUTPUT_KB": "1.5",
 		"SANDBOX_FALLBACK": "docker,local", "MSB_SESSION_TIMEOUT": "2h",
+		"OTEL_EXPORTER_OTLP_ENDPOINT": "https://topsecret@h/p", "COVE_ARCHIVE_URL": "s3://topsecret:topsecret@b/p?token=topsecret&topsecret#topsecret",
 	})
 	writeFile(t, src, "log_level: debug\nflavors:\n  tiny: {cpus: 1, memory: 5m}\npolicies:\n  p: {allow: [cat], deny: [rm], ask: [cp], timeout: 5s, max_output: 1500b}\n")
 	return load(t, src)

@@ -15,6 +15,7 @@ type Setting struct {
 	Shown   string   // what stands for a default that is not a fixed value
 	Doc     string   // one or two sentences
 	Section string   // what the settings around it are about, or ""
+	Later   bool     // no part of this build reads it
 	Secret  bool     // its value is never shown
 	OneOf   []string // the words it may be, or nil for any
 
@@ -54,6 +55,7 @@ func settingOf(f reflect.StructField, prefix, section string, index []int) Setti
 		Shown:   f.Tag.Get("shown"),
 		Doc:     f.Tag.Get("doc"),
 		Section: section,
+		Later:   f.Tag.Get("later") != "",
 		Secret:  f.Type == reflect.TypeFor[Secret](),
 		OneOf:   strings.Fields(f.Tag.Get("oneof")),
 		unit:    f.Tag.Get("unit"),

@@ -29,9 +29,10 @@ type site struct {
 
 // assembly is a running engine and all that it stands on.
 type assembly struct {
-	engine *engine.Engine
-	store  cove.Store
-	close  []func() error // in the order of opening
+	engine  *engine.Engine
+	journal *audit.Journal
+	store   cove.Store
+	close   []func() error // in the order of opening
 }
 
 // assemble puts the parts together at a site. On error nothing stays open.
@@ -63,6 +64,7 @@ func assemble(ctx context.Context, cfg config.Config, at site) (_ *assembly, err
 	if err != nil {
 		return nil, err
 	}
+	a.journal = journal
 	a.later(journal.Close)
 	if a.store, err = at.store(ctx); err != nil {
 		return nil, err
@@ -125,6 +127,12 @@ func engineConfig(cfg config.Config) engine.Config {
 func buildable(cfg config.Config) error {
 	if cfg.Redis.URL != "" {
 		return cove.InvalidField("REDIS_URL", "asks for many nodes, which this build cannot do; unset it and REDIS_HOST")
+	}
+	if word := cfg.Exec.StoreCode; cfg.IsSet("SANDBOX_STORE_CODE") && word != "never" {
+		return cove.InvalidField("SANDBOX_STORE_CODE", "%s asks to keep code, which this build cannot do; set it to never or unset it", word)
+	}
+	if word := cfg.Exec.DangerousImports; word == "true" || word == "warn" {
+		return cove.InvalidField("SANDBOX_BLOCK_DANGEROUS_IMPORTS", "%s asks to look at imports, which this build cannot do; set it to false or unset it", word)
 	}
 	if u, err := url.Parse(cfg.ArchiveURL); err != nil || u.Scheme != "" && u.Scheme != "file" {
 		return cove.InvalidField("COVE_ARCHIVE_URL", "asks for archives elsewhere, which this build cannot do; use file:///a/directory or unset it")

@@ -35,17 +35,23 @@ type Caller struct {
 // demand, if nobody serves it. Of many callers at once one starts it and all
 // others wait. A server that cannot start is Unavailable with what it said.
 func Connect(ctx context.Context, cfg config.Config, c Caller) (*client.Client, error) {
-	home, err := OpenHome(cfg.Home)
-	if err != nil {
-		return nil, err
-	}
 	if c.Wait == 0 {
 		c.Wait = startTime
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, c.Wait, errSlow)
 	defer cancel()
-	health, err := home.greet(ctx)
+	home := Home{dir: cfg.Home}
+	// Who only talks to a server needs no room in COVE_HOME, but must know that
+	// nobody else can have put the socket there.
+	err := home.owned()
+	var health wire.Health
+	if err == nil {
+		health, err = home.reach(ctx)
+	}
 	if err != nil {
+		if home, err = OpenHome(cfg.Home); err != nil {
+			return nil, err
+		}
 		if health, err = home.summon(ctx, cfg); err != nil {
 			return nil, err
 		}
@@ -98,6 +104,21 @@ func (h Home) greet(ctx context.Context) (wire.Health, error) {
 	return health, json.NewDecoder(io.LimitReader(resp.Body, 64<<10)).Decode(&health)
 }
 
+var errEnding = errors.New("the server is about to end")
+
+// reach is greet for those who want work done: a server on demand that can do
+// none is about to end, and another one can take its place.
+func (h Home) reach(ctx context.Context) (wire.Health, error) {
+	health, err := h.greet(ctx)
+	if err != nil || health.Status == wire.Healthy {
+		return health, err
+	}
+	if who, served, err := h.WhoServes(); err == nil && served && who.OnDemand {
+		return health, errEnding
+	}
+	return health, nil
+}
+
 // summon makes somebody serve COVE_HOME. The spawn lock is held meanwhile, so
 // that one caller starts a server and the others find it.
 func (h Home) summon(ctx context.Context, cfg config.Config) (wire.Health, error) {
@@ -108,7 +129,7 @@ func (h Home) summon(ctx context.Context, cfg config.Config) (wire.Health, error
 	defer func() { _ = l.free() }() // closing a file that was only locked
 	var child *child
 	for {
-		health, err := h.greet(ctx)
+		health, err := h.reach(ctx)
 		if err == nil {
 			return health, nil
 		}

@@ -74,9 +74,16 @@ func makeDirs(dir string) (made []string, err error) {
 	return made, nil
 }
 
-// check demands a directory that belongs to us, that nobody else can change,
-// and that has room.
+// check demands a directory that is ours alone and has room.
 func (h Home) check() error {
+	if err := h.owned(); err != nil {
+		return err
+	}
+	return h.room()
+}
+
+// owned demands a directory that belongs to us and that nobody else can change.
+func (h Home) owned() error {
 	info, err := os.Stat(h.dir)
 	if err != nil {
 		return err
@@ -90,11 +97,11 @@ func (h Home) check() error {
 	if perm := info.Mode().Perm(); perm&0o022 != 0 {
 		return cove.InvalidField("COVE_HOME", "%s can be changed by others (mode %04o); run chmod go-w %s", h.dir, perm, h.dir)
 	}
-	return h.room()
+	return nil
 }
 
 // room finds a directory that is read-only or full before anything is begun in
-// it. It writes nothing: every command looks.
+// it. It writes nothing: every command that starts something looks.
 func (h Home) room() error {
 	if err := unix.Access(h.dir, unix.W_OK|unix.X_OK); err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/internal/audit"
@@ -19,6 +20,7 @@ const MainJournal = "main"
 type Journal struct {
 	Name string // main, or oneshot-N for that of a lane
 	dir  string
+	sign string // what is made after the journal: where it is, one was there
 }
 
 // Journals returns the journals that a COVE_HOME has. It makes nothing: a
@@ -29,10 +31,10 @@ func Journals(home string) ([]Journal, error) {
 	if err != nil {
 		return nil, homeError(home, err)
 	}
-	all := []Journal{{Name: MainJournal, dir: h.Journal()}}
+	all := []Journal{{Name: MainJournal, dir: h.Journal(), sign: h.database()}}
 	for _, n := range numbers {
 		l := h.lane(n)
-		all = append(all, Journal{Name: l.name(), dir: filepath.Join(l.dir, "journal")})
+		all = append(all, Journal{Name: l.name(), dir: filepath.Join(l.dir, "journal"), sign: filepath.Join(l.dir, "output")})
 	}
 	var found []Journal
 	for _, j := range all {
@@ -48,15 +50,18 @@ func Journals(home string) ([]Journal, error) {
 	return found, nil
 }
 
-// traces reports whether a journal was there once: its key or anchor is. Such a
-// journal has been removed, which Verify must say.
-func (j Journal) traces() bool {
-	for _, ext := range []string{".key", ".anchor"} {
-		if _, err := os.Lstat(j.dir + ext); err == nil {
-			return true
+// traces reports whether a journal was there once: its key or anchor is, or
+// what is made after it. Such a journal has been removed, which Verify must say.
+func (j Journal) traces() bool { return len(j.left()) > 0 }
+
+// left returns what is there beside the journal itself.
+func (j Journal) left() (names []string) {
+	for _, path := range []string{j.dir + ".key", j.dir + ".anchor", j.sign} {
+		if _, err := os.Lstat(path); err == nil {
+			names = append(names, filepath.Base(path))
 		}
 	}
-	return false
+	return names
 }
 
 // Read yields the lines that f selects, up to the last that is there now.
@@ -77,7 +82,7 @@ func (j Journal) Verify(ctx context.Context) (Verdict, error) {
 	v := Verdict{Journal: j.Name, Problems: []string{}}
 	r, err := audit.Verify(ctx, j.dir)
 	if errors.Is(err, cove.NotFound) {
-		v.Problems = append(v.Problems, "missing: the journal was removed; its key or anchor is still there")
+		v.Problems = append(v.Problems, "missing: the journal was removed; still there: "+strings.Join(j.left(), ", "))
 		return v, nil
 	}
 	if err != nil {

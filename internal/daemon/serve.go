@@ -73,6 +73,9 @@ func Serve(ctx context.Context, cfg config.Config, o Options) (err error) {
 			return homeError(home.dir, err)
 		}
 	}
+	for _, name := range cfg.Unused() {
+		o.Logger.WarnContext(ctx, name+" is set and this build does not use it") //nolint:sloglint // the name is what people look for
+	}
 	s := &server{home: home, cfg: cfg, Options: o, traffic: newTraffic()}
 	if err := s.listen(ctx); err != nil {
 		return err
@@ -200,8 +203,13 @@ func (s *server) start(base context.Context, ended chan<- error) []*http.Server 
 	return servers
 }
 
+// health is unavailable with the cause where nothing can be done: without a
+// journal, that is everything.
 func (s *server) health(ctx context.Context) wire.Health {
 	stats, err := s.parts.engine.As(owner()).Admin().Stats(ctx)
+	if broken := s.parts.journal.Err(); broken != nil {
+		err = broken
+	}
 	if err != nil {
 		return wire.Health{Status: "unavailable", Message: cove.MessageOf(err), NodeID: s.cfg.NodeID}
 	}
@@ -210,7 +218,7 @@ func (s *server) health(ctx context.Context) wire.Health {
 
 // await returns when the server shall end, with an error if it had to.
 func (s *server) await(ctx context.Context, ended <-chan error) error {
-	idle := make(chan struct{})
+	idle, broken := make(chan struct{}), make(chan error, 1)
 	if s.OnDemand {
 		ctx, stop := context.WithCancel(ctx)
 		defer stop()
@@ -219,14 +227,33 @@ func (s *server) await(ctx context.Context, ended <-chan error) error {
 				close(idle)
 			}
 		}()
+		go s.watchJournal(ctx, broken)
 	}
 	select {
 	case <-ctx.Done():
 		return nil
 	case <-idle:
 		return nil
+	case err := <-broken:
+		return err
 	case err := <-ended:
 		return cove.Wrap(cove.Internal, err, "the server stopped listening")
+	}
+}
+
+// journalEvery is how often a server on demand asks its journal how it is.
+const journalEvery = time.Second
+
+// watchJournal tells when the journal takes no more lines. A server that nobody
+// watches ends then, and the next command starts one that says what is wrong,
+// or finds that all is well again.
+func (s *server) watchJournal(ctx context.Context, broken chan<- error) {
+	for pause(ctx, journalEvery) == nil {
+		if err := s.parts.journal.Err(); err != nil {
+			s.Logger.ErrorContext(ctx, "the journal is broken", slog.Any("error", err))
+			broken <- err
+			return
+		}
 	}
 }
 

@@ -106,12 +106,16 @@ func dispatcher(methods map[string]route) http.Handler {
 	for m := range methods {
 		allowed = append(allowed, m)
 	}
+	read, readable := methods[http.MethodGet]
+	if readable = readable && read.hasHead(); readable {
+		allowed = append(allowed, http.MethodHead)
+	}
 	slices.Sort(allowed)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := callOf(w)
 		c.r = r
 		method := r.Method
-		if open := methods[http.MethodGet]; method == http.MethodHead && open.open {
+		if method == http.MethodHead && readable {
 			method = http.MethodGet // the server leaves the body out
 		}
 		found, ok := methods[method]

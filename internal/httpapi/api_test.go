@@ -44,6 +44,40 @@ func (l *logged) text() string {
 
 func (l *logged) config(c *httpapi.Config) { c.Logger = slog.New(slog.NewJSONHandler(l, nil)) }
 
+func TestHead(t *testing.T) {
+	r := serve(t)
+	for _, path := range []string{"/api/sandboxes", "/api/sandboxes/x", "/health", "/ready"} {
+		if a := r.send("HEAD", path, ""); a.status != 200 || a.body != "" || a.header.Get("Content-Type") != "application/json" {
+			t.Errorf("HEAD %s: %d %q", path, a.status, a.body)
+		}
+	}
+	if a := r.send("HEAD", "/api/sandboxes", "", "Authorization", ""); a.status != 401 {
+		t.Errorf("HEAD without a key: %d", a.status)
+	}
+	if a := r.send("PUT", "/api/sandboxes", ""); a.header.Get("Allow") != "GET, HEAD, POST" {
+		t.Errorf("Allow: %q", a.header.Get("Allow"))
+	}
+}
+
+func TestBlockedBackgroundProgram(t *testing.T) {
+	r := serve(t)
+	r.fake.start = func(context.Context, cove.ExecRequest) (*cove.ProcessInfo, error) {
+		return &cove.ProcessInfo{Command: "rm x", Result: &cove.Execution{Result: cove.Result{Outcome: cove.Blocked, ExitCode: 126}}}, nil
+	}
+	for path, body := range map[string]string{
+		"/api/sandboxes/x/processes": `{"command":"rm x"}`,
+		"/api/sandboxes/x/execute":   `{"command":"rm x","background":true}`,
+	} {
+		a := r.send("POST", path, body)
+		if a.status != 200 || strings.Contains(a.body, `"pid"`) || !strings.Contains(a.body, `"outcome":"blocked"`) {
+			t.Errorf("%s: %d %s", path, a.status, a.body)
+		}
+	}
+	if a := r.send("POST", "/api/sandboxes", "null"); a.status != 400 || !strings.Contains(a.body, "the body is null") {
+		t.Errorf("null: %d %s", a.status, a.body)
+	}
+}
+
 func TestRequestIDs(t *testing.T) {
 	r := serve(t)
 	if got := r.send("GET", "/health", "", "X-Request-Id", "trace-1.a_B").header.Get("X-Request-Id"); got != "trace-1.a_B" {

@@ -37,11 +37,7 @@ func (c *call) execute() error {
 		return err
 	}
 	if w.Background {
-		p, err := c.startProcess(w)
-		if err != nil {
-			return err
-		}
-		return c.send(http.StatusAccepted, p)
+		return c.startProcess(w, http.StatusAccepted)
 	}
 	if c.wantsEvents() {
 		return c.stream(func(ctx context.Context, e *events) error { return c.executeAsEvents(ctx, e, req) })

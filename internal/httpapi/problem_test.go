@@ -103,7 +103,7 @@ func TestUnknownRoutesAndMethods(t *testing.T) {
 		{"GET", "/api/sandboxes/x//", 404, "no_such_route"},
 		{"PATCH", "/api/sandboxes", 405, "no_such_method"},
 		{"DELETE", "/api/sandboxes/", 405, "no_such_method"},
-		{"HEAD", "/api/sandboxes", 405, ""},
+		{"HEAD", "/api/sandboxes/x/processes/1", 405, ""},
 		{"BREW", "/health", 405, "no_such_method"},
 	} {
 		a := r.send(c.method, c.path, "")

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"net/http"
+	"reflect"
 	"strconv"
 
 	"github.com/cove-sandbox/cove"
@@ -15,7 +16,9 @@ func processRoutes() []route {
 	const one = processesPath + "/{pid}"
 	return []route{
 		{method: http.MethodGet, pattern: processesPath, summary: "List background programs, ended ones included", deed: get((*call).listProcesses), query: pageParams},
-		{method: http.MethodPost, pattern: processesPath, summary: "Start a program in the background", limit: commandLimit, deed: post(http.StatusCreated, (*call).startProcess)},
+		{method: http.MethodPost, pattern: processesPath, summary: "Start a program in the background; 200 says that policy did not let it begin", limit: commandLimit, deed: deed{
+			body: reflect.TypeFor[wire.ExecRequest](), answer: reflect.TypeFor[wire.Process](), status: http.StatusCreated, do: (*call).start,
+		}},
 		{
 			method: http.MethodGet, pattern: one, summary: "Follow the output of a background program to its end", events: "stdout, stderr, exit",
 			deed:  deed{status: http.StatusOK, do: (*call).connect},
@@ -41,16 +44,28 @@ func (c *call) listProcesses() (wire.Page[wire.Process], error) {
 	return pageBySkip(c, c.processes().List(c.r.Context()), wire.ProcessOf)
 }
 
-func (c *call) startProcess(w wire.ExecRequest) (wire.Process, error) {
+func (c *call) start() error {
+	w, err := decode[wire.ExecRequest](c)
+	if err != nil {
+		return err
+	}
+	return c.startProcess(w, http.StatusCreated)
+}
+
+// startProcess answers with a status, or with 200 where nothing was started.
+func (c *call) startProcess(w wire.ExecRequest, status int) error {
 	req, err := w.Cove()
 	if err != nil {
-		return wire.Process{}, err
+		return err
 	}
 	p, err := c.processes().Start(c.r.Context(), req)
 	if err != nil {
-		return wire.Process{}, err
+		return err
 	}
-	return wire.ProcessOf(*p), nil
+	if p.Result != nil && p.Result.Outcome == cove.Blocked {
+		status = http.StatusOK
+	}
+	return c.send(status, wire.ProcessOf(*p))
 }
 
 func (c *call) connect() error {

@@ -20,6 +20,10 @@ type route struct {
 	deed
 }
 
+// hasHead reports whether a route also answers HEAD: one that gives a value at
+// once, not a stream or a file.
+func (r route) hasHead() bool { return r.open || r.answer != nil && r.events == "" && r.gives == "" }
+
 // deed is what a route does, and the types that it takes and gives.
 type deed struct {
 	body   reflect.Type

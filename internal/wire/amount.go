@@ -72,8 +72,8 @@ func (q *Quantity) cpus(field string) (float64, error) {
 	return n, nil
 }
 
-// longest bounds every span a caller may name, so that none overflows.
-const longest = 10 * 366 * 24 * time.Hour
+// Longest bounds every span a caller may name, so that none overflows.
+const Longest = 10 * 366 * 24 * time.Hour
 
 // span reads a number of units that must be above 0 where it is given.
 func span(field string, n *float64, unit time.Duration) (time.Duration, error) {
@@ -84,8 +84,8 @@ func span(field string, n *float64, unit time.Duration) (time.Duration, error) {
 	if !(d >= 1) {
 		return 0, cove.InvalidField(field, "%s is not a time; use a number of %ss above 0", trim(*n), unitName(unit))
 	}
-	if d > float64(longest) {
-		return 0, cove.InvalidField(field, "%s %ss is out of range", trim(*n), unitName(unit))
+	if d > float64(Longest) {
+		return 0, cove.InvalidField(field, "%s %ss is out of range; the most is %s", trim(*n), unitName(unit), trim(float64(Longest)/float64(unit)))
 	}
 	return time.Duration(d), nil
 }

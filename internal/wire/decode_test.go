@@ -71,8 +71,12 @@ func TestDecodeNulls(t *testing.T) {
 	if diff := cmp.Diff(form{}, got, cmp.AllowUnexported(form{})); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	if _, err := wire.Decode[form](strings.NewReader("null"), 10); err != nil {
-		t.Error(err)
+}
+
+func TestDecodeOfEscapes(t *testing.T) {
+	got, err := wire.Decode[form](strings.NewReader(`{"text":"\ud83d\ude00 \\ud800 \\\u0041 \ufffd"}`), 1000)
+	if want := "\U0001F600 \\ud800 \\A \uFFFD"; err != nil || got.Text != want {
+		t.Errorf("got %q, %v; want %q", got.Text, err, want)
 	}
 }
 
@@ -89,6 +93,12 @@ func TestDecodeRefuses(t *testing.T) {
 		`{} x`:                                   "there is more after the JSON value",
 		`{}{}`:                                   "there is more after the JSON value",
 		`[]`:                                     "the body must be an object",
+		` null `:                                 "the body is null",
+		`{"text":"\ud800"}`:                      `the body holds \ud800, half of a character`,
+		`{"text":"\uDC00x"}`:                     `the body holds \uDC00, half of a character`,
+		`{"text":"\ud800\ud800\udc00"}`:          `the body holds \ud800, half of a character`,
+		`{"text":"\ud83d\n"}`:                    `the body holds \ud83d, half of a character`,
+		`{"any":{"\udfff":1}}`:                   `the body holds \udfff, half of a character`,
 		`7`:                                      "the body must be an object",
 		"{\"text\":\"\xff\"}":                    "the body is not UTF-8",
 		`{"texts":1}`:                            "texts: is unknown; use any, deep, flag, large, list, map, maps, much, names, own, raw, real, small, text, when, whole",

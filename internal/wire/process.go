@@ -9,7 +9,7 @@ import (
 
 // Process is the answer about a background program.
 type Process struct {
-	PID       cove.PID      `json:"pid"`
+	PID       cove.PID      `json:"pid,omitempty" jsonschema:"left out for a program that policy did not let begin"`
 	Command   string        `json:"command"`
 	TTY       bool          `json:"tty,omitempty"`
 	Running   bool          `json:"running"`

@@ -1,0 +1,208 @@
+package daemon_test
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/daemon"
+)
+
+func ask(t *testing.T, address string) (int, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	resp, err := transport.RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(body)
+}
+
+// start runs a server and returns how it ends.
+func start(ctx context.Context, t *testing.T, pairs []string, o daemon.Options) (daemon.Ready, <-chan error) {
+	t.Helper()
+	ready, ended := make(chan daemon.Ready, 1), make(chan error, 1)
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	o.Ready = func(r daemon.Ready) { ready <- r }
+	cfg := settings(t, pairs...)
+	go func() { ended <- daemon.Serve(ctx, cfg, o) }()
+	select {
+	case r := <-ready:
+		return r, ended
+	case err := <-ended:
+		t.Fatalf("server: %v", err)
+	}
+	return daemon.Ready{}, nil
+}
+
+func TestServerWithoutJournalIsNotReady(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	r, ended := start(ctx, t, nil, daemon.Options{})
+	if code, body := ask(t, r.URL+"/ready"); code != http.StatusOK {
+		t.Errorf("before: %d %s", code, body)
+	}
+	if err := os.RemoveAll(filepath.Join(r.Home, "journal")); err != nil {
+		t.Fatal(err)
+	}
+	code, body := ask(t, r.URL+"/ready")
+	if code != http.StatusServiceUnavailable || !strings.Contains(body, `"unavailable"`) || !strings.Contains(body, "removed, replaced or shortened") {
+		t.Errorf("/ready: %d %s", code, body)
+	}
+	if code, body := ask(t, r.URL+"/health"); code != http.StatusOK || !strings.Contains(body, `"status":"unavailable"`) {
+		t.Errorf("/health: %d %s", code, body)
+	}
+	if _, err := dial(t, "unix://"+r.Socket, "").Sessions().Open(t.Context(), cove.OpenRequest{}); cove.CodeOf(err) != cove.Unavailable {
+		t.Errorf("a session without a journal: %v", err)
+	}
+	cancel()
+	if err := <-ended; cove.CodeOf(err) != cove.Unavailable {
+		t.Errorf("the end: %v", err)
+	}
+}
+
+func TestServerOnDemandEndsWithItsJournal(t *testing.T) {
+	t.Chdir(".") // a server on demand goes elsewhere
+	r, ended := start(t.Context(), t, nil, daemon.Options{OnDemand: true})
+	if err := os.RemoveAll(filepath.Join(r.Home, "journal")); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; cove.CodeOf(err) != cove.Unavailable || !strings.Contains(err.Error(), "removed, replaced or shortened") {
+		t.Errorf("got %v", err)
+	}
+	home, err := daemon.OpenHome(r.Home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if who, served, err := home.WhoServes(); served || err != nil {
+		t.Errorf("served by %v, %v", who, err)
+	}
+}
+
+// TestConnectLeavesAServerThatEnds: one that can do nothing is waited for, and
+// another one is started.
+func TestConnectLeavesAServerThatEnds(t *testing.T) {
+	t.Chdir(".") // a server on demand goes elsewhere
+	r, ended := start(t.Context(), t, nil, daemon.Options{OnDemand: true})
+	if err := os.RemoveAll(filepath.Join(r.Home, "journal")); err != nil {
+		t.Fatal(err)
+	}
+	_, err := daemon.Connect(t.Context(), settings(t, "COVE_HOME", r.Home), daemon.Caller{})
+	if cove.CodeOf(err) != cove.Unavailable || !strings.Contains(err.Error(), "exit status 9") {
+		t.Errorf("the next server was not started: %v", err)
+	}
+	<-ended
+}
+
+// TestFullHomeStillTalksToItsServer: who only asks needs no room.
+func TestFullHomeStillTalksToItsServer(t *testing.T) {
+	dir := mount(t, 0, "size=4m,mode=0700")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	r, ended := start(ctx, t, []string{"COVE_HOME", dir}, daemon.Options{})
+	filler, err := os.Create(filepath.Join(dir, "filler"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for err == nil {
+		_, err = filler.Write(make([]byte, 4096))
+	}
+	_ = filler.Close()
+	if _, err := daemon.OpenHome(dir); err == nil {
+		t.Fatalf("the disk is not full: %v", syscall.ENOSPC)
+	}
+	c, err := daemon.Connect(t.Context(), settings(t, "COVE_HOME", r.Home), daemon.Caller{})
+	if err != nil {
+		t.Errorf("a server that answers: %v", err)
+	} else {
+		_ = c.Close()
+	}
+	if err := os.Remove(filler.Name()); err != nil {
+		t.Error(err)
+	}
+	cancel()
+	<-ended
+}
+
+func TestConnectMistrustsAHomeOfOthers(t *testing.T) {
+	r, _ := serve(t, settings(t), daemon.Options{})
+	if err := os.Chmod(r.Home, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	_, err := daemon.Connect(t.Context(), settings(t, "COVE_HOME", r.Home), daemon.Caller{})
+	if err == nil || !strings.Contains(err.Error(), "can be changed by others") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestSettingsThatThisBuildCannotHonour(t *testing.T) {
+	for _, tc := range [][3]string{
+		{"SANDBOX_STORE_CODE", "always", "asks to keep code"},
+		{"SANDBOX_STORE_CODE", "on_error", "asks to keep code"},
+		{"SANDBOX_BLOCK_DANGEROUS_IMPORTS", "true", "asks to look at imports"},
+		{"SANDBOX_BLOCK_DANGEROUS_IMPORTS", "warn", "asks to look at imports"},
+	} {
+		_, err := daemon.OneShot(t.Context(), settings(t, tc[0], tc[1]))
+		if cove.CodeOf(err) != cove.Invalid || !strings.Contains(err.Error(), tc[0]+": ") || !strings.Contains(err.Error(), tc[2]) {
+			t.Errorf("%s=%s: %v", tc[0], tc[1], err)
+		}
+	}
+	l, err := daemon.OneShot(t.Context(), settings(t, "SANDBOX_STORE_CODE", "never", "SANDBOX_BLOCK_DANGEROUS_IMPORTS", "false"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+type safeText struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (s *safeText) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Write(p)
+}
+
+func TestServerSaysWhichSettingsItDoesNotUse(t *testing.T) {
+	log := &safeText{}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	_, ended := start(ctx, t, []string{"DOCKER_HOST", "unix:///run/docker.sock", "E2B_API_KEY", "topsecret", "MSB_MEMORY_MB", "64"},
+		daemon.Options{Logger: slog.New(slog.NewTextHandler(log, nil))})
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	for _, name := range []string{"DOCKER_HOST", "E2B_API_KEY", "MSB_MEMORY_MB"} {
+		if strings.Count(log.text.String(), name+" is set and this build does not use it") != 1 {
+			t.Errorf("no line about %s in\n%s", name, log.text.String())
+		}
+	}
+	if n := strings.Count(log.text.String(), "does not use it"); n != 3 || strings.Contains(log.text.String(), "topsecret") {
+		t.Errorf("%d lines in\n%s", n, log.text.String())
+	}
+}
