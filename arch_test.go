@@ -49,6 +49,11 @@ var allowed = map[string][]string{
 	// The kernel's primitives: each package wraps one, none knows what for.
 	"internal/linux/*": {"internal/linux"},
 
+	// The agent inside a sandbox, the protocol it speaks, and who drives it.
+	"internal/guest":          {"", "internal/guest/protocol"},
+	"internal/guest/agent":    {"internal/guest/protocol", "internal/linux/forkexec"},
+	"internal/guest/protocol": {},
+
 	// daemon puts the parts together, cli is what people type.
 	"internal/daemon": {
 		"", "client", "engine", "provider/all", "provider/fake", "store/memory", "store/sqlite",
@@ -57,6 +62,7 @@ var allowed = map[string][]string{
 	"internal/cli": {"", "client", "internal/config", "internal/daemon", "internal/policy", "internal/wire"},
 
 	"cmd/cove":            {"internal/cli"},
+	"cmd/cove-agent":      {"internal/guest/agent"},
 	"bench":               {"", "engine", "provider/fake", "store/sqlite", "internal/archive", "internal/audit", "internal/policy"},
 	"scripts/coverreport": {},
 	"scripts/testreport":  {},
@@ -82,7 +88,7 @@ var importers = map[string]struct {
 		why:      "a suite is a test in a package of its own",
 	},
 	"golang.org/x/sys": {
-		packages: []string{"internal/daemon", "internal/linux/*"},
+		packages: []string{"internal/daemon", "internal/guest", "internal/guest/agent", "internal/guest/protocol", "internal/linux/*"},
 		why:      "it is the kernel's own vocabulary, not something to replace",
 	},
 	"mvdan.cc/sh/v3": {

@@ -1,0 +1,200 @@
+//go:build linux
+
+package agent
+
+import (
+	"context"
+	"errors"
+	"os"
+	"runtime"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cove-sandbox/cove/internal/guest/protocol"
+	"github.com/cove-sandbox/cove/internal/linux/forkexec"
+)
+
+// Bounds on what runs at once.
+const (
+	maxPrograms = 1024
+	maxFileOps  = 128
+)
+
+// server answers one host.
+type server struct {
+	link  protocol.Link
+	setup Setup
+	null  int
+	slots chan struct{} // one for each file operation
+
+	// procs guards the fields below. It is held while a program is started, so
+	// that its end is not seen before its start.
+	procs    sync.Mutex
+	programs map[uint64]*program
+	children map[int][]uint64 // our children, and the programs they belong to
+	born     *sync.Cond       // there is a child to wait for
+}
+
+func newServer(link protocol.Link, setup Setup) (*server, error) {
+	null, err := unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	s := &server{
+		link: link, setup: setup, null: null, slots: make(chan struct{}, maxFileOps),
+		programs: map[uint64]*program{}, children: map[int][]uint64{},
+	}
+	s.born = sync.NewCond(&s.procs)
+	return s, nil
+}
+
+// serve answers until the host is gone or says that it is over.
+func (s *server) serve() {
+	// Setup and every start happen on this thread.
+	runtime.LockOSThread()
+	go s.reap()
+	for {
+		m, err := s.link.Receive()
+		if err != nil {
+			break
+		}
+		if m.Kind == protocol.KindShutdown {
+			s.end()
+			s.reply(m.ID, protocol.Reply{})
+			return
+		}
+		s.handle(m)
+	}
+	s.end()
+}
+
+// end kills all that is left. For a process 1 the kernel does it.
+func (s *server) end() {
+	if os.Getpid() == 1 {
+		return
+	}
+	const rounds = 100 // orphans of what was killed appear with us
+	for range rounds {
+		all, err := forkexec.Children(os.Getpid())
+		if err != nil || len(all) == 0 {
+			return
+		}
+		_ = forkexec.KillTree(context.Background(), all...)
+		s.await()
+	}
+}
+
+// handle answers one request, at once or from a goroutine of its own.
+func (s *server) handle(m *protocol.Message) {
+	switch m.Kind { //nolint:exhaustive // the others are files, or none of ours
+	case protocol.KindHello:
+		s.hello(m)
+	case protocol.KindPing:
+		s.reply(m.ID, protocol.Reply{})
+	case protocol.KindSetup:
+		s.runSetup(m)
+	case protocol.KindStart:
+		s.start(m)
+	case protocol.KindSignal:
+		s.signal(m)
+	case protocol.KindResize:
+		s.resize(m)
+	default:
+		s.later(m)
+		return
+	}
+	for _, st := range m.Streams {
+		st.Close()
+	}
+}
+
+// later runs what may take long.
+func (s *server) later(m *protocol.Message) {
+	select {
+	case s.slots <- struct{}{}:
+	default:
+		s.reply(m.ID, protocol.Reply{Reason: protocol.ReasonBusy})
+		closeStreams(m)
+		return
+	}
+	go func() {
+		defer func() { <-s.slots }()
+		defer closeStreams(m)
+		if m.Kind == protocol.KindKill {
+			s.kill(m)
+			return
+		}
+		s.file(m)
+	}()
+}
+
+func closeStreams(m *protocol.Message) {
+	for _, st := range m.Streams {
+		st.Close()
+	}
+}
+
+func (s *server) hello(m *protocol.Message) {
+	g := protocol.Greeting{Version: protocol.Version, PID: os.Getpid(), Proc: forkexec.Probe() == nil}
+	s.reply(m.ID, protocol.Reply{Body: g.Encode()})
+}
+
+func (s *server) runSetup(m *protocol.Message) {
+	if s.setup == nil {
+		s.reply(m.ID, protocol.Reply{Reason: protocol.ReasonUnknown})
+		return
+	}
+	var fds []int
+	for _, st := range m.Streams {
+		fds = append(fds, st.FD())
+	}
+	if err := s.setup(m.Body, fds); err != nil {
+		r := failure(err)
+		r.Text = err.Error()
+		if r.OK() {
+			r.Errno = uint32(unix.EIO)
+		}
+		s.reply(m.ID, r)
+		return
+	}
+	s.reply(m.ID, protocol.Reply{})
+}
+
+func (s *server) reply(id uint64, r protocol.Reply, streams ...*protocol.Stream) {
+	// A host that is gone is noticed by whoever receives.
+	_ = s.link.Send(&protocol.Message{Kind: protocol.KindReply, ID: id, Body: r.Encode(), Streams: streams})
+}
+
+// malformed answers a request that does not decode: the host has a bug.
+func (s *server) malformed(m *protocol.Message) {
+	s.reply(m.ID, protocol.Reply{Errno: uint32(unix.EBADMSG), Reason: protocol.ReasonUnknown})
+}
+
+// failed is an error with a reason that an errno cannot give.
+type failed struct {
+	reason protocol.Reason
+	errno  syscall.Errno
+	text   string
+}
+
+func (f *failed) Error() string { return f.errno.Error() + " " + f.text }
+
+// failure turns an error into a reply.
+func failure(err error) protocol.Reply {
+	if err == nil {
+		return protocol.Reply{}
+	}
+	if f, ok := errors.AsType[*failed](err); ok {
+		return protocol.Reply{Errno: uint32(f.errno), Reason: f.reason, Text: f.text} //nolint:gosec // errnos are small
+	}
+	r := protocol.Reply{Errno: uint32(unix.EIO)}
+	if errno, ok := errors.AsType[syscall.Errno](err); ok && errno != 0 {
+		r.Errno = uint32(errno) //nolint:gosec // errnos are small
+	}
+	if p, ok := errors.AsType[*os.PathError](err); ok {
+		r.Text = p.Path
+	}
+	return r
+}

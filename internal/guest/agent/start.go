@@ -1,0 +1,145 @@
+//go:build linux
+
+package agent
+
+import (
+	"errors"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cove-sandbox/cove/internal/guest/protocol"
+	"github.com/cove-sandbox/cove/internal/linux/forkexec"
+)
+
+// program is one that runs.
+type program struct {
+	id      uint64
+	pid     int
+	tty     int                // the terminal, for its size; -1 without
+	outputs []*protocol.Stream // only to finish them
+}
+
+// start runs a program and answers. Everything that goes wrong is in the reply.
+func (s *server) start(m *protocol.Message) {
+	req, err := protocol.DecodeStart(m.Body)
+	if err != nil || req.Stdio.Streams() != len(m.Streams) || req.Stdio&protocol.TTY != 0 && len(m.Streams) > 0 {
+		s.malformed(m)
+		return
+	}
+	p := &program{id: m.ID, tty: -1}
+	files := [3]int{s.null, s.null, s.null}
+	next := 0
+	for i, bit := range []protocol.Stdio{protocol.Stdin, protocol.Stdout, protocol.Stderr} {
+		if req.Stdio&bit == 0 {
+			continue
+		}
+		files[i] = m.Streams[next].FD()
+		if i > 0 {
+			p.outputs = append(p.outputs, m.Streams[next])
+		}
+		next++
+	}
+	if req.Stdio&protocol.Merged != 0 {
+		files[2] = files[1]
+	}
+	var attached []*protocol.Stream
+	if req.Stdio&protocol.TTY != 0 {
+		t, err := openTerminal(req.Cols, req.Rows)
+		if err != nil {
+			s.reply(m.ID, failure(err))
+			return
+		}
+		defer func() { _ = unix.Close(t.slave) }()
+		files = [3]int{t.slave, t.slave, t.slave}
+		p.tty = t.keep
+		attached = append(attached, protocol.NewStream(t.master, protocol.Duplex))
+	}
+	if err := s.launch(p, &req, files, attached); err != nil {
+		if p.tty >= 0 {
+			_ = unix.Close(p.tty)
+			attached[0].Close()
+		}
+		s.reply(m.ID, failure(err))
+	}
+}
+
+// launch forks and answers that it did.
+func (s *server) launch(p *program, req *protocol.Start, files [3]int, attached []*protocol.Stream) error {
+	path, err := lookPath(req.Argv[0], req.Dir, req.Env)
+	if err != nil {
+		return err
+	}
+	c := forkexec.Command{
+		Path: path, Argv: req.Argv, Env: req.Env, Dir: req.Dir, Files: files[:],
+		Session: true, Terminal: p.tty >= 0, Reaper: true,
+	}
+	s.procs.Lock()
+	defer s.procs.Unlock()
+	if len(s.programs) >= maxPrograms {
+		return &failed{protocol.ReasonBusy, unix.EAGAIN, "programs"}
+	}
+	p.pid, err = forkexec.Start(&c)
+	if err != nil {
+		return startError(err, req.Argv[0])
+	}
+	s.programs[p.id] = p
+	s.children[p.pid] = []uint64{p.id}
+	s.born.Signal()
+	// Sent with the lock held, so that the end cannot overtake it.
+	s.reply(p.id, protocol.Reply{}, attached...)
+	return nil
+}
+
+func startError(err error, name string) error {
+	e, ok := errors.AsType[*forkexec.Error](err)
+	if !ok {
+		return err
+	}
+	switch e.Stage { //nolint:exhaustive // the others have no reason of their own
+	case forkexec.StageDirectory:
+		return &failed{protocol.ReasonDir, e.Errno, ""}
+	case forkexec.StageExec:
+		return &failed{protocol.ReasonExec, e.Errno, name}
+	}
+	return &failed{protocol.ReasonNone, e.Errno, ""}
+}
+
+// find returns a program that runs, with procs held.
+func (s *server) find(m *protocol.Message) (*program, protocol.Poke, bool) {
+	poke, err := protocol.DecodePoke(m.Body)
+	if err != nil {
+		s.malformed(m)
+		return nil, poke, false
+	}
+	p := s.programs[poke.Program]
+	if p == nil {
+		s.reply(m.ID, protocol.Reply{Reason: protocol.ReasonNoEntry})
+	}
+	return p, poke, p != nil
+}
+
+// signal sends to the program alone. It is ours to reap, so that its number
+// cannot belong to another.
+func (s *server) signal(m *protocol.Message) {
+	s.procs.Lock()
+	defer s.procs.Unlock()
+	if p, poke, ok := s.find(m); ok {
+		s.reply(m.ID, failure(unix.Kill(p.pid, syscall.Signal(poke.Signal))))
+	}
+}
+
+func (s *server) resize(m *protocol.Message) {
+	s.procs.Lock()
+	defer s.procs.Unlock()
+	p, poke, ok := s.find(m)
+	if !ok {
+		return
+	}
+	if p.tty < 0 {
+		s.reply(m.ID, protocol.Reply{Reason: protocol.ReasonNoTTY})
+		return
+	}
+	size := unix.Winsize{Col: poke.Cols, Row: poke.Rows}
+	s.reply(m.ID, failure(unix.IoctlSetWinsize(p.tty, unix.TIOCSWINSZ, &size)))
+}

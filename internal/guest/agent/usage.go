@@ -1,0 +1,59 @@
+//go:build linux
+
+package agent
+
+import (
+	"bytes"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cove-sandbox/cove/internal/guest/protocol"
+)
+
+// usage counts what can be seen from inside. What cannot be seen is zero.
+func (s *server) usage(m *protocol.Message, f protocol.File) {
+	var u protocol.Usage
+	var st unix.Statfs_t
+	if err := unix.Statfs(f.Name, &st); err != nil {
+		s.reply(m.ID, failure(err))
+		return
+	}
+	u.Disk = int64(st.Blocks-st.Bfree) * st.Bsize //nolint:gosec // of a file system
+	u.Files = int64(st.Files - st.Ffree)          //nolint:gosec // of a file system
+	if dir, err := os.Open("/proc"); err == nil {
+		names, _ := dir.Readdirnames(-1)
+		_ = dir.Close()
+		for _, n := range names {
+			if n[0] >= '1' && n[0] <= '9' {
+				if ticks, ok := cpuTicks(n); ok {
+					u.PIDs++
+					u.CPU += ticks * 10_000 // a hundred ticks a second, on every Linux
+				}
+			}
+		}
+	}
+	s.reply(m.ID, protocol.Reply{Body: u.Encode()})
+}
+
+// cpuTicks returns the time that a process and the children it reaped used.
+func cpuTicks(pid string) (int64, bool) {
+	text, err := os.ReadFile("/proc/" + pid + "/stat") //nolint:gosec // pid came from /proc
+	if err != nil {
+		return 0, false
+	}
+	// The name of a program may hold anything, also parentheses.
+	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
+	const first, last = 11, 15 // utime, stime, cutime, cstime
+	if len(fields) < last {
+		return 0, false
+	}
+	sum := int64(0)
+	for _, field := range fields[first:last] {
+		n, _ := strconv.ParseInt(field, 10, 64)
+		sum += n
+	}
+	return sum, true
+}

@@ -1,0 +1,92 @@
+//go:build linux
+
+package agent
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cove-sandbox/cove/internal/guest/protocol"
+)
+
+// maxEntries bounds one directory: its names are sorted in memory.
+const maxEntries = 1 << 20
+
+// entries returns the names in a directory, in order.
+func entries(dir *os.File) ([]string, error) {
+	names, err := dir.Readdirnames(maxEntries)
+	if err != nil && len(names) == 0 {
+		if protocol.AtEnd(err) {
+			return nil, nil
+		}
+		return nil, err
+	}
+	if len(names) >= maxEntries {
+		return nil, unix.EOVERFLOW
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// list writes what is below a directory as records.
+func (s *server) list(m *protocol.Message, f protocol.File) {
+	dir, err := openKind(f.Name, unix.S_IFDIR)
+	if err != nil {
+		s.reply(m.ID, failure(err))
+		return
+	}
+	defer func() { _ = dir.Close() }()
+	name := f.Name
+	if real, err := filepath.EvalSymlinks(f.Name); err == nil {
+		name = real
+	}
+	s.reply(m.ID, protocol.Reply{})
+	out := m.Streams[0].File("list")
+	defer func() { _ = out.Close() }()
+	w := protocol.NewRecordWriter(out)
+	finish(w, listBelow(w, dir, name, f.Depth))
+}
+
+func listBelow(w *protocol.RecordWriter, dir *os.File, name string, depth int) error {
+	names, err := entries(dir)
+	if err != nil {
+		return err
+	}
+	for _, n := range names {
+		full := filepath.Join(name, n)
+		i, err := inspect(full)
+		if errors.Is(err, unix.ENOENT) {
+			continue // it went while we looked
+		}
+		if err != nil {
+			return err
+		}
+		if err := w.Write(protocol.RecordFile, i.Encode()); err != nil {
+			return err
+		}
+		if depth <= 1 || i.Mode&unix.S_IFMT != unix.S_IFDIR {
+			continue
+		}
+		if err := listInto(w, full, depth-1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func listInto(w *protocol.RecordWriter, name string, depth int) error {
+	fd, err := unix.Open(name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	switch {
+	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.ELOOP), errors.Is(err, unix.EACCES):
+		return nil // changed while we looked, or closed to the sandbox's user
+	case err != nil:
+		return err
+	}
+	dir := os.NewFile(uintptr(fd), name)
+	defer func() { _ = dir.Close() }()
+	return listBelow(w, dir, name, depth)
+}

@@ -1,0 +1,297 @@
+//go:build linux
+
+package guest
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/guest/protocol"
+)
+
+// sendPatience is how long an agent may leave its messages lying. After that
+// it is taken for dead.
+const sendPatience = 30 * time.Second
+
+// Options says what the host knows of a sandbox and its agent does not.
+type Options struct {
+	// Dir is where relative names start; "" means the workspace.
+	Dir string
+	// Env is what every program gets; a command's own variables come on top.
+	Env map[string]string
+	// OutOfMemory is asked about a program that was killed by nobody we know:
+	// whether the kernel did it for want of memory. It must be quick; nil means
+	// that nobody can tell.
+	OutOfMemory func() bool
+}
+
+// Transport carries the protocol. Make one with [Descriptors] or [Framed].
+type Transport struct{ link protocol.Link }
+
+// Descriptors is the transport over a socket of type SOCK_SEQPACKET, which it
+// takes over: streams are passed descriptors.
+func Descriptors(fd int) (Transport, error) {
+	l, err := protocol.NewHostDescriptors(fd)
+	if err != nil {
+		return Transport{}, cove.Wrap(cove.Internal, err, "the socket to the sandbox's agent cannot be used")
+	}
+	return Transport{l}, nil
+}
+
+// Framed is the transport over any reliable stream of bytes, which it takes
+// over: streams share it.
+func Framed(rw io.ReadWriteCloser) Transport { return Transport{protocol.NewHostFramed(rw)} }
+
+// Conn is a host's connection to the agent of one sandbox. Methods are safe for
+// concurrent use.
+//
+// When the agent is gone, calls fail with Unavailable, and programs whose end
+// was not seen have no Result. After [Conn.Close] they fail with NotFound, and
+// programs that ran are Killed.
+type Conn struct {
+	link protocol.Link
+	opts Options
+	pid  int
+	done chan struct{}
+
+	mu     sync.Mutex
+	next   uint64
+	calls  map[uint64]chan answer
+	procs  map[uint64]*process
+	closed bool
+	err    error // why done is closed
+}
+
+// answer is a reply with what was attached to it.
+type answer struct {
+	protocol.Reply
+
+	streams []*protocol.Stream
+}
+
+// Connect greets an agent. It takes over the transport, also when it fails.
+func Connect(ctx context.Context, t Transport, opts Options) (*Conn, error) {
+	if opts.Dir == "" {
+		opts.Dir = cove.WorkspacePath
+	}
+	c := &Conn{
+		link: t.link, opts: opts, done: make(chan struct{}),
+		// An agent can outlive a host: what it still has to say to an earlier
+		// one must not look like an answer to this one.
+		next:  uint64(rand.Uint32()) << 24, //nolint:gosec // no secret
+		calls: map[uint64]chan answer{}, procs: map[uint64]*process{},
+	}
+	go c.receive()
+	a, err := c.call(ctx, protocol.KindHello, nil)
+	if err == nil {
+		var g protocol.Greeting
+		g, err = protocol.DecodeGreeting(a.Body)
+		c.pid = g.PID
+		if err == nil && g.Version != protocol.Version {
+			err = cove.Errorf(cove.Unavailable, "the sandbox's agent speaks version %d and this host speaks %d; make the sandbox anew", g.Version, protocol.Version)
+		}
+	}
+	if err != nil {
+		c.fail(err)
+		return nil, err
+	}
+	return c, nil
+}
+
+// Done is closed when the connection has ended, for whatever reason.
+func (c *Conn) Done() <-chan struct{} { return c.done }
+
+// PID is the agent's number inside the sandbox.
+func (c *Conn) PID() int { return c.pid }
+
+// Close ends the connection, and with it the agent and all programs. Call it
+// before ending the sandbox, so that programs are Killed and not lost. It is
+// idempotent.
+func (c *Conn) Close() error {
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	c.fail(cove.Errorf(cove.NotFound, "the sandbox is gone"))
+	return nil
+}
+
+// Ping reports whether the agent answers.
+func (c *Conn) Ping(ctx context.Context) error {
+	return c.plain(ctx, protocol.KindPing, nil)
+}
+
+// Shutdown asks the agent to end everything, and waits until it has.
+func (c *Conn) Shutdown(ctx context.Context) error {
+	err := c.plain(ctx, protocol.KindShutdown, nil)
+	_ = c.Close()
+	return err
+}
+
+// Setup sends the agent's Setup its orders, with descriptors, which it takes
+// over. Only the descriptors transport can pass any.
+func (c *Conn) Setup(ctx context.Context, body []byte, fds ...int) error {
+	var streams []*protocol.Stream
+	for _, fd := range fds {
+		streams = append(streams, protocol.NewStream(fd, protocol.Duplex))
+	}
+	if len(fds) > protocol.MaxStreams || len(fds) > 0 && c.link.Relayed() {
+		for _, s := range streams {
+			s.Close()
+		}
+		return cove.Errorf(cove.Internal, "setup: %d descriptors cannot be passed to this agent", len(fds))
+	}
+	a, err := c.call(ctx, protocol.KindSetup, body, streams...)
+	if err != nil {
+		return err
+	}
+	if !a.OK() {
+		return cove.Wrap(cove.Internal, errnoOf(a.Reply), "the sandbox cannot be set up: %s", printable(a.Text))
+	}
+	return nil
+}
+
+// plain is a call whose answer holds nothing.
+func (c *Conn) plain(ctx context.Context, kind protocol.Kind, body []byte) error {
+	a, err := c.call(ctx, kind, body)
+	if err != nil {
+		return err
+	}
+	return c.fault(a.Reply, "")
+}
+
+// call sends a request and waits for the answer. It takes over the streams.
+func (c *Conn) call(ctx context.Context, kind protocol.Kind, body []byte, streams ...*protocol.Stream) (answer, error) {
+	id, ch, err := c.begin(ctx, nil)
+	if err != nil {
+		for _, s := range streams {
+			s.Close()
+		}
+		return answer{}, err
+	}
+	return c.finish(ctx, id, ch, kind, body, streams)
+}
+
+// begin registers a call, and a program under the same id.
+func (c *Conn) begin(ctx context.Context, p *process) (uint64, chan answer, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err != nil {
+		return 0, nil, c.err
+	}
+	c.next++
+	ch := make(chan answer, 1)
+	c.calls[c.next] = ch
+	if p != nil {
+		p.id = c.next
+		c.procs[p.id] = p
+	}
+	return c.next, ch, nil
+}
+
+func (c *Conn) finish(ctx context.Context, id uint64, ch chan answer, kind protocol.Kind, body []byte, streams []*protocol.Stream) (answer, error) {
+	late := time.AfterFunc(sendPatience, func() { c.fail(lost(errors.New("it takes no more messages"))) })
+	err := c.link.Send(&protocol.Message{Kind: kind, ID: id, Body: body, Streams: streams})
+	late.Stop()
+	if err != nil {
+		c.fail(lost(err))
+	}
+	select {
+	case a := <-ch:
+		return a, nil
+	case <-ctx.Done():
+		err = ctx.Err()
+	case <-c.done:
+		err = c.err
+	}
+	c.mu.Lock()
+	delete(c.calls, id)
+	c.mu.Unlock()
+	select {
+	case a := <-ch: // it came after all
+		return a, nil
+	default:
+		return answer{}, err
+	}
+}
+
+// receive hands on what the agent says, until it is gone or talks nonsense. It
+// must never wait for anybody.
+func (c *Conn) receive() {
+	for {
+		m, err := c.link.Receive()
+		if err == nil {
+			err = c.take(m)
+		}
+		if err != nil {
+			c.fail(lost(err))
+			return
+		}
+	}
+}
+
+func (c *Conn) take(m *protocol.Message) error {
+	if m.Kind == protocol.KindReply {
+		r, err := protocol.DecodeReply(m.Body)
+		c.mu.Lock()
+		ch := c.calls[m.ID]
+		delete(c.calls, m.ID)
+		c.mu.Unlock()
+		if err == nil && ch != nil {
+			ch <- answer{r, m.Streams}
+			return nil
+		}
+		for _, s := range m.Streams {
+			s.Close()
+		}
+		return err
+	}
+	x, err := protocol.DecodeExited(m.Body)
+	if err != nil || m.Kind != protocol.KindExited || len(m.Streams) > 0 {
+		for _, s := range m.Streams {
+			s.Close()
+		}
+		return protocol.ErrMalformed
+	}
+	c.mu.Lock()
+	p := c.procs[m.ID]
+	delete(c.procs, m.ID)
+	c.mu.Unlock()
+	if p != nil {
+		p.exited(x)
+	}
+	return nil
+}
+
+// fail ends the connection. The first reason stays.
+func (c *Conn) fail(err error) {
+	c.mu.Lock()
+	if c.err != nil {
+		c.mu.Unlock()
+		return
+	}
+	c.err = err
+	procs := c.procs
+	c.procs = nil
+	closed := c.closed
+	c.mu.Unlock()
+	close(c.done)
+	_ = c.link.Close()
+	for _, p := range procs {
+		p.lost(err, closed)
+	}
+}
+
+// drop forgets a program that never ran.
+func (c *Conn) drop(p *process) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.procs, p.id)
+}

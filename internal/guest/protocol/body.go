@@ -1,0 +1,242 @@
+package protocol
+
+// Reason says more about a failure than an errno can.
+type Reason byte
+
+// The reasons.
+const (
+	ReasonNone    Reason = iota
+	ReasonExec           // Start: the program cannot be executed
+	ReasonDir            // Start: the directory is not there
+	ReasonKind           // it is not a regular file, or not a directory
+	ReasonUnsafe         // Unpack: the way to an entry leads through a link
+	ReasonBroken         // the stream ended before its end
+	ReasonNoEntry        // there is no such program
+	ReasonBusy           // too many at once
+	ReasonNoTTY          // the program has no terminal
+	ReasonUnknown        // the agent does not know the request, or not yet
+	lastReason    = ReasonUnknown
+)
+
+// Reply answers a request. Errno 0 with ReasonNone means that it was done.
+type Reply struct {
+	Errno  uint32
+	Reason Reason
+	Text   string // what the errno is about, such as a name; of a setup, a sentence
+	Body   []byte
+}
+
+// OK reports whether the request was done.
+func (r Reply) OK() bool { return r.Errno == 0 && r.Reason == ReasonNone }
+
+// Encode returns the body of a message.
+func (r Reply) Encode() []byte {
+	var e Encoder
+	e.Uint(uint64(r.Errno))
+	e.b = append(e.b, byte(r.Reason))
+	e.Text(r.Text[:min(len(r.Text), MaxText)])
+	e.b = append(e.b, r.Body...)
+	return e.Bytes()
+}
+
+// DecodeReply is the inverse of [Reply.Encode].
+func DecodeReply(b []byte) (Reply, error) {
+	d := NewDecoder(b)
+	r := Reply{Errno: uint32(d.UpTo(4095)), Reason: Reason(d.Byte(byte(lastReason))), Text: d.Text(MaxText)} //nolint:gosec // bounded
+	r.Body = d.rest()
+	return r, d.End()
+}
+
+// Greeting is what the agent answers to hello.
+type Greeting struct {
+	Version uint64
+	PID     int
+	Proc    bool // it sees /proc: without it, killing a tree misses what left its group
+}
+
+// Encode returns the body of a message.
+func (g Greeting) Encode() []byte {
+	var e Encoder
+	e.Uint(g.Version)
+	e.Int(int64(g.PID))
+	e.Bool(g.Proc)
+	return e.Bytes()
+}
+
+// DecodeGreeting is the inverse of [Greeting.Encode].
+func DecodeGreeting(b []byte) (Greeting, error) {
+	d := NewDecoder(b)
+	g := Greeting{Version: d.Uint(), PID: int(d.Int()), Proc: d.Bool()}
+	return g, d.End()
+}
+
+// Stdio says which of a program's streams are attached to its start, in this
+// order. One that is not is /dev/null.
+type Stdio byte
+
+// The streams of a program.
+const (
+	Stdin Stdio = 1 << iota
+	Stdout
+	Stderr
+	Merged // stderr goes where stdout goes
+	TTY    // none is attached: the agent makes a terminal and attaches it to the reply
+
+	allStdio = Stdin | Stdout | Stderr | Merged | TTY
+)
+
+// Start asks for a program.
+type Start struct {
+	Argv, Env  []string
+	Dir        string
+	Stdio      Stdio
+	Cols, Rows uint16
+}
+
+// Encode returns the body of a message.
+func (s Start) Encode() []byte {
+	n := 64 + len(s.Dir)
+	for _, list := range [][]string{s.Argv, s.Env} {
+		for _, a := range list {
+			n += len(a) + 4
+		}
+	}
+	e := Encoder{b: make([]byte, 0, n)}
+	e.List(s.Argv)
+	e.List(s.Env)
+	e.Text(s.Dir)
+	e.b = append(e.b, byte(s.Stdio))
+	e.Uint(uint64(s.Cols))
+	e.Uint(uint64(s.Rows))
+	return e.Bytes()
+}
+
+// DecodeStart is the inverse of [Start.Encode].
+func DecodeStart(b []byte) (Start, error) {
+	d := NewDecoder(b)
+	s := Start{Argv: d.List(MaxArgs, MaxArg), Env: d.List(MaxArgs, MaxArg), Dir: d.Text(MaxPath), Stdio: Stdio(d.Byte(byte(allStdio)))}
+	s.Cols, s.Rows = uint16(d.UpTo(0xffff)), uint16(d.UpTo(0xffff)) //nolint:gosec // bounded
+	if len(s.Argv) == 0 {
+		d.fail()
+	}
+	return s, d.End()
+}
+
+// Streams returns how many streams are attached.
+func (s Stdio) Streams() int {
+	n := 0
+	for _, one := range []Stdio{Stdin, Stdout, Stderr} {
+		if s&one != 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// Exited tells how a program ended.
+type Exited struct {
+	Status uint32 // as wait(2) gives it
+	CPU    int64  // microseconds, with the children it waited for
+	MaxRSS int64  // KiB
+}
+
+// Encode returns the body of a message.
+func (x Exited) Encode() []byte {
+	var e Encoder
+	e.Uint(uint64(x.Status))
+	e.Int(x.CPU)
+	e.Int(x.MaxRSS)
+	return e.Bytes()
+}
+
+// DecodeExited is the inverse of [Exited.Encode].
+func DecodeExited(b []byte) (Exited, error) {
+	d := NewDecoder(b)
+	x := Exited{Status: uint32(d.UpTo(0xffff)), CPU: d.Int(), MaxRSS: d.Int()} //nolint:gosec // bounded
+	return x, d.End()
+}
+
+// Poke is a signal for a program, or a new size for its terminal.
+type Poke struct {
+	Program    uint64
+	Signal     uint8
+	Cols, Rows uint16
+}
+
+// Encode returns the body of a message.
+func (p Poke) Encode() []byte {
+	var e Encoder
+	e.Uint(p.Program)
+	e.Uint(uint64(p.Signal))
+	e.Uint(uint64(p.Cols))
+	e.Uint(uint64(p.Rows))
+	return e.Bytes()
+}
+
+// DecodePoke is the inverse of [Poke.Encode].
+func DecodePoke(b []byte) (Poke, error) {
+	d := NewDecoder(b)
+	p := Poke{Program: d.Uint(), Signal: uint8(d.UpTo(64))}         //nolint:gosec // bounded
+	p.Cols, p.Rows = uint16(d.UpTo(0xffff)), uint16(d.UpTo(0xffff)) //nolint:gosec // bounded
+	return p, d.End()
+}
+
+// File asks for something to be done to a file.
+type File struct {
+	Name, To string // To: of a move
+	Offset   int64  // of a read
+	Length   int64  // of a read; 0 means to the end
+	Mode     uint32 // of a write: permissions
+	Depth    int    // of a list
+	Port     uint16 // of a dial
+}
+
+// Encode returns the body of a message.
+func (f File) Encode() []byte {
+	var e Encoder
+	e.Text(f.Name)
+	e.Text(f.To)
+	e.Int(f.Offset)
+	e.Int(f.Length)
+	e.Uint(uint64(f.Mode))
+	e.Uint(uint64(f.Depth)) //nolint:gosec // checked by the host before
+	e.Uint(uint64(f.Port))
+	return e.Bytes()
+}
+
+// DecodeFile is the inverse of [File.Encode].
+func DecodeFile(b []byte) (File, error) {
+	d := NewDecoder(b)
+	f := File{Name: d.Text(MaxPath), To: d.Text(MaxPath), Offset: d.Int(), Length: d.Int()}
+	f.Mode = uint32(d.UpTo(0o777)) //nolint:gosec // bounded
+	f.Depth = int(d.UpTo(1 << 10)) //nolint:gosec // bounded
+	f.Port = uint16(d.UpTo(65535)) //nolint:gosec // bounded
+	if f.Offset < 0 || f.Length < 0 {
+		d.fail()
+	}
+	return f, d.End()
+}
+
+// Usage is what the agent can count.
+type Usage struct {
+	CPU   int64 // microseconds, of all processes that it sees
+	PIDs  int64
+	Disk  int64 // bytes in use where the workspace is
+	Files int64
+}
+
+// Encode returns the body of a message.
+func (u Usage) Encode() []byte {
+	var e Encoder
+	for _, v := range []int64{u.CPU, u.PIDs, u.Disk, u.Files} {
+		e.Int(v)
+	}
+	return e.Bytes()
+}
+
+// DecodeUsage is the inverse of [Usage.Encode].
+func DecodeUsage(b []byte) (Usage, error) {
+	d := NewDecoder(b)
+	u := Usage{CPU: d.Int(), PIDs: d.Int(), Disk: d.Int(), Files: d.Int()}
+	return u, d.End()
+}

@@ -1,0 +1,85 @@
+//go:build linux
+
+package protocol
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// Link carries messages between a host and an agent. Send may be called by
+// many goroutines, Receive by one. After an error of either, the link is dead.
+type Link interface {
+	// Send takes over the streams of the message, whatever it returns.
+	Send(m *Message) error
+	// Receive hands over the streams of the message. It returns an error when
+	// the other side is gone or is not to be trusted any more.
+	Receive() (*Message, error)
+	// Relayed reports whether streams are copied on their way. Then the agent
+	// ends those of a program when it exits; otherwise they are the very pipes,
+	// and the host must see for itself what is in them.
+	Relayed() bool
+	// Close is idempotent, and ends Receive.
+	Close() error
+}
+
+// Stream is a descriptor that is attached to a message. Who holds it must
+// close it, or turn it into a file.
+type Stream struct {
+	fd     int
+	Flow   Flow
+	finish func()
+}
+
+// NewStream attaches a descriptor, which it takes over.
+func NewStream(fd int, flow Flow) *Stream { return &Stream{fd: fd, Flow: flow} }
+
+// FD is the descriptor; it still belongs to the stream.
+func (s *Stream) FD() int { return s.fd }
+
+// Finish ends a relayed stream that the receiver's programs write to: what is
+// in it now still arrives, what is written later does not. Otherwise it does
+// nothing.
+func (s *Stream) Finish() {
+	if s.finish != nil {
+		s.finish()
+	}
+}
+
+// Close closes the descriptor.
+func (s *Stream) Close() {
+	if s.fd >= 0 {
+		_ = unix.Close(s.fd)
+		s.fd = -1
+	}
+}
+
+// File turns the stream into a file that waits without holding a thread.
+func (s *Stream) File(name string) *os.File {
+	fd := s.fd
+	s.fd = -1
+	_ = unix.SetNonblock(fd, true)
+	return os.NewFile(uintptr(fd), name)
+}
+
+func closeStreams(list []*Stream) {
+	for _, s := range list {
+		s.Close()
+	}
+}
+
+// Pipe returns the two ends of a pipe. Mine waits without holding a thread;
+// theirs is for a program: a descriptor that blocks.
+func Pipe(theirs Flow) (mine *os.File, stream *Stream, err error) {
+	var p [2]int
+	if err := unix.Pipe2(p[:], unix.O_CLOEXEC); err != nil {
+		return nil, nil, os.NewSyscallError("pipe2", err)
+	}
+	own, other := p[1], p[0]
+	if theirs == Writable {
+		own, other = p[0], p[1]
+	}
+	_ = unix.SetNonblock(own, true)
+	return os.NewFile(uintptr(own), "pipe"), NewStream(other, theirs), nil
+}

@@ -1,0 +1,113 @@
+package protocol
+
+// Version is that of the protocol. Both sides must have the same: an agent is
+// started from the executable of the host that talks to it.
+const Version = 1
+
+// Bounds on messages.
+const (
+	MaxBody    = 4 << 20  // the body of a request
+	MaxPacket  = 32 << 10 // one packet to the agent; a larger body goes in a file in memory
+	MaxReply   = 16 << 10 // one message to the host
+	MaxStreams = 4        // of one message
+	MaxPath    = 4096     // Linux's own
+	MaxText    = 1 << 10  // what an agent says of an error
+	MaxArgs    = 128 << 10
+	MaxArg     = MaxBody
+)
+
+// Kind says what a message is.
+type Kind byte
+
+// The kinds. All but the last two are requests of the host.
+const (
+	KindHello Kind = iota + 1
+	KindSetup
+	KindStart
+	KindSignal
+	KindKill
+	KindResize
+	KindStat
+	KindRead
+	KindWrite
+	KindList
+	KindMkdir
+	KindMove
+	KindRemove
+	KindArchive
+	KindUnpack
+	KindWatch
+	KindDial
+	KindUsage
+	KindPing
+	KindShutdown
+	KindReply  // of the agent, with the id of the request
+	KindExited // of the agent, with the id of the request that started the program
+
+	lastKind = KindExited
+)
+
+// Flow is the direction of a stream, seen by who receives the message that it
+// is attached to.
+type Flow byte
+
+// The directions.
+const (
+	Readable Flow = iota + 1 // the receiver reads
+	Writable                 // the receiver writes
+	Duplex                   // the receiver does both
+)
+
+// Message is one request, reply or event.
+type Message struct {
+	Kind    Kind
+	ID      uint64
+	Body    []byte
+	Streams []*Stream
+}
+
+// header is what stands before the body.
+type header struct {
+	kind  Kind
+	id    uint64
+	large bool // the body is in a file in memory, which is the last descriptor
+	flows []Flow
+	lanes []uint64 // with frames: the numbers of the streams
+}
+
+func (h *header) encode(e *Encoder) {
+	e.b = append(e.b, byte(h.kind))
+	e.Bool(h.large)
+	e.Uint(h.id)
+	e.b = append(e.b, byte(len(h.flows))) //nolint:gosec // MaxStreams at most
+	for i, f := range h.flows {
+		e.b = append(e.b, byte(f))
+		if h.lanes != nil {
+			e.Uint(h.lanes[i])
+		}
+	}
+}
+
+// decodeHeader reads what stands before the body, and returns the body.
+func decodeHeader(b []byte, lanes bool) (header, []byte, error) {
+	d := NewDecoder(b)
+	var h header
+	h.kind = Kind(d.Byte(byte(lastKind)))
+	h.large = d.Bool()
+	h.id = d.Uint()
+	for range d.Byte(MaxStreams) {
+		f := Flow(d.Byte(byte(Duplex)))
+		if f == 0 {
+			d.fail()
+		}
+		h.flows = append(h.flows, f)
+		if lanes {
+			h.lanes = append(h.lanes, d.Uint())
+		}
+	}
+	if h.kind == 0 || lanes && h.large {
+		d.fail()
+	}
+	body := d.rest()
+	return h, body, d.End()
+}

@@ -1,0 +1,82 @@
+//go:build linux
+
+package guest
+
+import (
+	"context"
+	"errors"
+	"io"
+	"iter"
+
+	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/guest/protocol"
+)
+
+var changeKinds = map[protocol.ChangeKind]cove.ChangeKind{
+	protocol.Created: cove.Created, protocol.Modified: cove.Modified, protocol.Removed: cove.Removed, protocol.Overflow: cove.Overflow,
+}
+
+// Watch implements [cove.Files].
+func (f files) Watch(ctx context.Context, dir string) iter.Seq2[cove.Change, error] {
+	return func(yield func(cove.Change, error) bool) {
+		if ctx.Err() != nil {
+			return
+		}
+		s, quit, err := f.follow(ctx, dir)
+		if err != nil {
+			if ctx.Err() == nil {
+				yield(cove.Change{}, err)
+			}
+			return
+		}
+		defer quit()
+		if !yield(cove.Change{Kind: cove.Watching}, nil) {
+			return
+		}
+		for {
+			c, err := s.change()
+			if ctx.Err() != nil || errors.Is(err, io.EOF) {
+				return
+			}
+			if !yield(c, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// follow opens the stream of changes; quit tells the agent that nobody listens.
+func (f files) follow(ctx context.Context, dir string) (s *source, quit func(), err error) {
+	out, changes, err := protocol.Pipe(protocol.Writable)
+	if err != nil {
+		return nil, nil, pipeFault(err)
+	}
+	hold, stop, err := protocol.Pipe(protocol.Readable)
+	if err != nil {
+		_ = out.Close()
+		changes.Close()
+		return nil, nil, pipeFault(err)
+	}
+	if _, err := f.ask(ctx, protocol.KindWatch, dir, protocol.File{}, changes, stop); err != nil {
+		_, _ = out.Close(), hold.Close()
+		return nil, nil, err
+	}
+	s = &source{c: f.c, ctx: ctx, name: dir, pipe: out, in: protocol.NewRecordReader(out)}
+	s.stop = context.AfterFunc(ctx, s.interrupt)
+	return s, func() {
+		s.close()
+		_ = hold.Close()
+	}, nil
+}
+
+func (s *source) change() (cove.Change, error) {
+	kind, b, err := s.next()
+	if err != nil {
+		return cove.Change{}, err
+	}
+	c, err := protocol.DecodeChange(b)
+	if err != nil || kind != protocol.RecordChange {
+		return cove.Change{}, cove.Wrap(cove.Unavailable, err, "%.200q: the sandbox sent nonsense", s.name)
+	}
+	return cove.Change{Kind: changeKinds[c.Kind], Path: c.Path}, nil
+}

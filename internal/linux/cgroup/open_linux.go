@@ -1,0 +1,210 @@
+package cgroup
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/cove-sandbox/cove/internal/linux"
+)
+
+// Config says where groups go.
+type Config struct {
+	// Name is the directory that holds all groups of this manager, in every
+	// hierarchy. Managers with one name share their groups.
+	Name string
+	// Only restricts the manager to version 1 or 2; 0 takes what is best.
+	Only int
+	// Self is a directory like /proc/self; "" is that one.
+	Self string
+}
+
+// wanted are the controllers behind the limits.
+var wanted = []string{"cpu", "memory", "pids"}
+
+// validName reports whether a directory can have this name and be no control
+// file: those have dots.
+func validName(name string) bool {
+	return name != "" && len(name) <= 100 && !strings.ContainsFunc(name, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '_' && r != '-'
+	})
+}
+
+// home is the directory in one hierarchy below which groups are made.
+type home struct {
+	hierarchy
+	dir string
+}
+
+// Manager makes and finds groups. Methods are safe for concurrent use.
+type Manager struct {
+	homes   []home
+	support Support
+}
+
+// Support says which limits can be enforced: nil, or a [linux.Missing].
+type Support struct {
+	Memory, CPU, PIDs error
+	// Swap is an error where a memory limit does not bound swapping.
+	Swap error
+	// Freeze is an error where groups cannot be frozen.
+	Freeze error
+}
+
+// Support returns what this manager can enforce.
+func (m *Manager) Support() Support { return m.support }
+
+// Open finds out what this process may do, and makes a directory for its groups
+// in every hierarchy that it needs. The error is a [linux.Missing] where there
+// is nothing to use at all.
+func Open(cfg Config) (*Manager, error) { return open(cfg, wanted) }
+
+func open(cfg Config, controllers []string) (*Manager, error) {
+	if !validName(cfg.Name) {
+		return nil, fmt.Errorf("control groups: %q is no name", cfg.Name)
+	}
+	self := cfg.Self
+	if self == "" {
+		self = "/proc/self"
+	}
+	all, err := hierarchies(self)
+	if err != nil {
+		return nil, fmt.Errorf("control groups: %w", err)
+	}
+	m := &Manager{}
+	var refused error
+	settle := func(version int, choose func(hierarchy) (home, error)) {
+		for _, h := range all {
+			if h.version != version || cfg.Only != 0 && cfg.Only != version {
+				continue
+			}
+			if version == 1 && !m.needs(h, controllers) {
+				continue
+			}
+			home, err := choose(h)
+			if err != nil {
+				refused = cmp.Or(refused, err)
+				continue
+			}
+			m.homes = append(m.homes, home)
+		}
+	}
+	// Version 2 first: what it has, the others are not needed for.
+	settle(2, func(h hierarchy) (home, error) { return h.settle2(cfg.Name, controllers) })
+	settle(1, func(h hierarchy) (home, error) { return h.settle1(cfg.Name) })
+	if len(m.homes) == 0 {
+		return nil, nothing(len(all) > 0, refused)
+	}
+	m.support = m.measure(refused)
+	return m, nil
+}
+
+// inherent are the files by which a version 2 group stands in for a controller
+// of version 1.
+var inherent = map[string]string{"freezer": "cgroup.freeze", "cpuacct": "cpu.stat"}
+
+// needs reports whether a hierarchy of version 1 adds something.
+func (m *Manager) needs(h hierarchy, controllers []string) bool {
+	for _, c := range h.controllers {
+		if slices.Contains(controllers, c) && m.home(c) == nil {
+			return true
+		}
+		// A version 2 group freezes and counts time without any controller.
+		if file := inherent[c]; file != "" && m.home(c) == nil && (m.home2() == nil || !exists(m.home2().dir, file)) {
+			return true
+		}
+	}
+	return false
+}
+
+// home returns where a controller is, or nil.
+func (m *Manager) home(controller string) *home {
+	for i := range m.homes {
+		if m.homes[i].has(controller) {
+			return &m.homes[i]
+		}
+	}
+	return nil
+}
+
+// home2 returns the home in version 2, or nil.
+func (m *Manager) home2() *home {
+	for i := range m.homes {
+		if m.homes[i].version == 2 {
+			return &m.homes[i]
+		}
+	}
+	return nil
+}
+
+func nothing(mounted bool, refused error) error {
+	m := &linux.Missing{Feature: "control groups", Err: refused}
+	if !mounted {
+		m.Why, m.Remedy = "none are mounted", "mount cgroup2 at /sys/fs/cgroup, or give the container that cove runs in its own (docker run --cgroupns=private)"
+		return m
+	}
+	m.Why = "this user may not make any"
+	m.Remedy = "start cove as a systemd service with Delegate=yes, or by: systemd-run --user --scope -p Delegate=yes cove serve; in a container, mount /sys/fs/cgroup writable"
+	return m
+}
+
+// measure looks at what the homes really offer.
+func (m *Manager) measure(refused error) Support {
+	limit := func(feature, controller string) error {
+		if m.home(controller) != nil {
+			return nil
+		}
+		return &linux.Missing{
+			Feature: feature, Why: "no control group that we may use has the controller " + controller,
+			Remedy: "delegate the controller: systemctl edit the unit or user@.service with Delegate=cpu memory pids", Err: refused,
+		}
+	}
+	s := Support{Memory: limit("memory limit", "memory"), CPU: limit("cpu limit", "cpu"), PIDs: limit("pids limit", "pids")}
+	s.Swap = m.measureSwap(s.Memory)
+	if h := m.home2(); m.home("freezer") == nil && (h == nil || !exists(h.dir, inherent["freezer"])) {
+		s.Freeze = &linux.Missing{Feature: "freezing", Why: "neither version 2 of Linux 5.2 nor the freezer of version 1 is there", Remedy: "use Linux 5.2 or newer, with version 2 mounted"}
+	}
+	return s
+}
+
+func (m *Manager) measureSwap(memory error) error {
+	if memory != nil {
+		return memory
+	}
+	h := m.home("memory")
+	file := "memory.memsw.limit_in_bytes"
+	if h.version == 2 {
+		file = "memory.swap.max"
+	}
+	if exists(h.dir, file) || !hasSwap() {
+		return nil
+	}
+	return &linux.Missing{Feature: "swap limit", Why: "the kernel does not account for swap", Remedy: "switch swap off, or start the kernel with swapaccount=1"}
+}
+
+// hasSwap reports whether the machine swaps at all.
+func hasSwap() bool {
+	text, err := os.ReadFile("/proc/swaps")
+	return err != nil || slices.Contains(text, '/')
+}
+
+func exists(dir, file string) bool {
+	_, err := os.Lstat(filepath.Join(dir, file))
+	return err == nil
+}
+
+// Close removes the directories that hold the groups, if no groups are left in
+// them.
+func (m *Manager) Close() error {
+	var errs []error
+	for _, h := range m.homes {
+		if err := os.Remove(h.dir); err != nil && !errors.Is(err, os.ErrNotExist) && !busy(err) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,154 @@
+package cgroup
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// unlimitedMemory is how version 1 writes no limit, rounded down to pages.
+const unlimitedMemory = 1 << 62
+
+// settle1 makes the home in a hierarchy of version 1: at its top, where the next
+// process finds what this one left behind, unless somebody put a limit on the
+// group that we are in: then below it, so that the limit holds.
+func (h hierarchy) settle1(name string) (home, error) {
+	parent := h.mount
+	for dir := h.own; dir != h.mount && strings.HasPrefix(dir, h.mount); dir = filepath.Dir(dir) {
+		if limited(dir) {
+			parent = h.own
+			break
+		}
+	}
+	dir := filepath.Join(parent, name)
+	if err := makeDir(dir); err != nil {
+		return home{}, err
+	}
+	// Kernels before 5.11 count children into their parents only if told so.
+	if f := "memory.use_hierarchy"; h.has("memory") && exists(dir, f) {
+		if text, err := read(dir, f); err == nil && text == "0" {
+			if err := write(dir, f, "1"); err != nil {
+				return home{}, err
+			}
+		}
+	}
+	return home{h, dir}, nil
+}
+
+func makeDir(dir string) error {
+	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, os.ErrExist) { //nolint:gosec // groups are no secret
+		return err
+	}
+	return nil
+}
+
+// limited reports whether a group of version 1 has any limit of ours.
+func limited(dir string) bool {
+	if n, err := readInt(dir, "memory.limit_in_bytes"); err == nil && n < unlimitedMemory {
+		return true
+	}
+	if n, err := readInt(dir, "cpu.cfs_quota_us"); err == nil && n > 0 {
+		return true
+	}
+	text, err := read(dir, "pids.max")
+	return err == nil && text != "max"
+}
+
+// settle2 makes the home in version 2: in the nearest group, from our own
+// upward, that we may use and that hands controllers on.
+func (h hierarchy) settle2(name string, controllers []string) (home, error) {
+	var refused error
+	for parent := h.own; strings.HasPrefix(parent, h.mount); parent = filepath.Dir(parent) {
+		got, err := handOn(parent, name, controllers)
+		if err == nil {
+			h.controllers = got
+			return home{h, filepath.Join(parent, name)}, nil
+		}
+		refused = cmp.Or(refused, err)
+		if parent == h.mount {
+			break
+		}
+	}
+	return home{}, refused
+}
+
+// handOn makes parent/name, and has parent give it all of the controllers that
+// parent has, to hand on to groups.
+func handOn(parent, name string, controllers []string) ([]string, error) {
+	for _, file := range []string{"", "cgroup.procs", "cgroup.subtree_control"} {
+		if err := unix.Access(filepath.Join(parent, file), unix.W_OK); err != nil {
+			return nil, &os.PathError{Op: "use", Path: filepath.Join(parent, file), Err: err}
+		}
+	}
+	have, err := read(parent, "cgroup.controllers")
+	if err != nil {
+		return nil, err
+	}
+	var want []string
+	for c := range strings.FieldsSeq(have) {
+		if slices.Contains(controllers, c) {
+			want = append(want, c)
+		}
+	}
+	if err := enable(parent, want); err != nil {
+		if !errors.Is(err, unix.EBUSY) || !alone(parent) {
+			return nil, err
+		}
+		// Only we are in the way.
+		if err := moveSelf(filepath.Join(parent, name+"-self")); err != nil {
+			return nil, err
+		}
+		if err := enable(parent, want); err != nil {
+			return nil, err
+		}
+	}
+	dir := filepath.Join(parent, name)
+	if err := makeDir(dir); err != nil {
+		return nil, err
+	}
+	if err := enable(dir, want); err != nil {
+		return nil, errors.Join(err, os.Remove(dir))
+	}
+	return want, nil
+}
+
+// enable gives controllers to the children of a group.
+func enable(dir string, controllers []string) error {
+	text, err := read(dir, "cgroup.subtree_control")
+	if err != nil {
+		return err
+	}
+	var missing []string
+	for _, c := range controllers {
+		if !slices.Contains(strings.Fields(text), c) {
+			missing = append(missing, "+"+c)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	return write(dir, "cgroup.subtree_control", strings.Join(missing, " "))
+}
+
+// alone reports whether this process is the only one in a group.
+func alone(dir string) bool {
+	text, err := read(dir, "cgroup.procs")
+	return err == nil && text == strconv.Itoa(os.Getpid())
+}
+
+func moveSelf(leaf string) error {
+	if err := makeDir(leaf); err != nil {
+		return err
+	}
+	if err := write(leaf, "cgroup.procs", strconv.Itoa(os.Getpid())); err != nil {
+		return errors.Join(fmt.Errorf("move into a leaf: %w", err), os.Remove(leaf))
+	}
+	return nil
+}

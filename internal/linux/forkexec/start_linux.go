@@ -1,0 +1,159 @@
+package forkexec
+
+import (
+	"runtime"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Start starts a program and returns its pid; the caller reaps it. When it
+// fails with an [Error], no process is left. The program is a child of the
+// calling thread as far as filters and capabilities go: a caller that locked up
+// one thread only must call from there.
+func Start(c *Command) (pid int, err error) {
+	p, err := c.plan()
+	if err != nil {
+		return 0, err
+	}
+	// Nobody may have a descriptor open that is not close-on-exec yet.
+	syscall.ForkLock.Lock()
+	child, errno := spawn(p)
+	afterFork()
+	syscall.ForkLock.Unlock()
+	runtime.KeepAlive(p)
+	if errno != 0 {
+		return 0, &Error{StageFork, errno}
+	}
+	pid = int(child)
+	if p.errno != 0 {
+		for {
+			if _, err := unix.Wait4(pid, nil, 0, nil); err != unix.EINTR {
+				return 0, &Error{p.stage, p.errno}
+			}
+		}
+	}
+	return pid, nil
+}
+
+// spawn makes a child that shares our memory, and is alone on the processor
+// with it: the parent sleeps until the child execs or exits. So the child never
+// returns from this frame, and the parent leaves it at once. What is called
+// here must not grow the stack, allocate, or be watched by the race detector.
+//
+//go:noinline
+//go:norace
+//go:nocheckptr
+func spawn(p *plan) (pid uintptr, errno syscall.Errno) {
+	beforeFork()
+	pid, errno = vfork(unix.CLONE_VFORK | unix.CLONE_VM | uintptr(unix.SIGCHLD))
+	if errno != 0 || pid != 0 {
+		return pid, errno
+	}
+	afterForkInChild()
+	p.run()
+	for {
+		_, _, _ = syscall.RawSyscall(unix.SYS_EXIT_GROUP, 127, 0, 0)
+	}
+}
+
+// run is the child. It comes back only when a step failed.
+//
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func (p *plan) run() {
+	p.stage = StageDescriptors
+	if p.errno = p.placeFiles(); p.errno != 0 {
+		return
+	}
+	none := uint64(0)
+	if _, _, p.errno = syscall.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&none)), 0, unsafe.Sizeof(none), 0, 0); p.errno != 0 { //nolint:gosec // what the call takes
+		return
+	}
+	p.stage = StageSession
+	if p.group {
+		if _, _, p.errno = syscall.RawSyscall(unix.SYS_SETPGID, 0, 0, 0); p.errno != 0 {
+			return
+		}
+	}
+	if p.session {
+		if _, _, p.errno = syscall.RawSyscall(unix.SYS_SETSID, 0, 0, 0); p.errno != 0 {
+			return
+		}
+	}
+	if p.terminal {
+		p.stage = StageTerminal
+		if _, _, p.errno = syscall.RawSyscall(unix.SYS_IOCTL, 0, unix.TIOCSCTTY, 0); p.errno != 0 {
+			return
+		}
+	}
+	if p.reaper {
+		p.stage = StageReaper
+		if _, _, p.errno = syscall.RawSyscall(unix.SYS_PRCTL, unix.PR_SET_CHILD_SUBREAPER, 1, 0); p.errno != 0 {
+			return
+		}
+	}
+	p.stage = StageLimits
+	for i := range p.limits {
+		l := &p.limits[i]
+		if _, _, p.errno = syscall.RawSyscall6(unix.SYS_PRLIMIT64, 0, uintptr(l.Resource), uintptr(unsafe.Pointer(&l.Soft)), 0, 0, 0); p.errno != 0 { //nolint:gosec // what the call takes
+			return
+		}
+	}
+	if p.dir != nil {
+		p.stage = StageDirectory
+		if _, _, p.errno = syscall.RawSyscall(unix.SYS_CHDIR, uintptr(unsafe.Pointer(p.dir)), 0, 0); p.errno != 0 { //nolint:gosec // what the call takes
+			return
+		}
+	}
+	p.stage = StageExec
+	_, _, p.errno = syscall.RawSyscall(unix.SYS_EXECVE, uintptr(unsafe.Pointer(p.path)), uintptr(unsafe.Pointer(&p.argv[0])), uintptr(unsafe.Pointer(&p.env[0]))) //nolint:gosec // what the call takes
+}
+
+// placeFiles makes the files 0, 1, 2, … and closes everything else.
+//
+//go:nosplit
+//go:norace
+func (p *plan) placeFiles() syscall.Errno {
+	next := p.above
+	// What is below its place would be overwritten before its turn.
+	for i := range p.files {
+		if p.files[i] < i {
+			if _, _, errno := syscall.RawSyscall(unix.SYS_DUP3, uintptr(p.files[i]), uintptr(next), unix.O_CLOEXEC); errno != 0 {
+				return errno
+			}
+			p.files[i] = next
+			next++
+		}
+	}
+	for i := range p.files {
+		var errno syscall.Errno
+		if p.files[i] == i {
+			_, _, errno = syscall.RawSyscall(unix.SYS_FCNTL, uintptr(i), unix.F_SETFD, 0)
+		} else {
+			_, _, errno = syscall.RawSyscall(unix.SYS_DUP3, uintptr(p.files[i]), uintptr(i), 0)
+		}
+		if errno != 0 {
+			return errno
+		}
+	}
+	_, _, errno := syscall.RawSyscall(unix.SYS_CLOSE_RANGE, uintptr(len(p.files)), ^uintptr(0)>>32, 0)
+	return errno
+}
+
+// The runtime blocks signals around a fork and gives the child its defaults
+// back. Other sandboxes depend on these names, too, and Go keeps them for that.
+//
+//go:linkname beforeFork syscall.runtime_BeforeFork
+func beforeFork()
+
+//go:linkname afterFork syscall.runtime_AfterFork
+func afterFork()
+
+//go:linkname afterForkInChild syscall.runtime_AfterForkInChild
+func afterForkInChild()
+
+// vfork is clone with a return that the child cannot spoil for the parent.
+func vfork(flags uintptr) (pid uintptr, errno syscall.Errno)

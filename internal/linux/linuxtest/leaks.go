@@ -1,0 +1,73 @@
+//go:build linux
+
+package linuxtest
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// NoLeaks compares, at the end of a test, what the process holds and what the
+// host shows with what was there before: descriptors, mounts, child processes
+// and control groups with this name in their path.
+func NoLeaks(t testing.TB, cgroups string) {
+	t.Helper()
+	before := held(cgroups)
+	t.Cleanup(func() {
+		after := held(cgroups)
+		for _, what := range after {
+			if !slices.Contains(before, what) {
+				t.Errorf("the test left behind: %s", what)
+			}
+		}
+	})
+}
+
+func held(cgroups string) []string {
+	all := append(descriptors(), children()...)
+	mounts, _ := os.ReadFile("/proc/self/mountinfo")
+	for line := range strings.Lines(string(mounts)) {
+		all = append(all, "mount "+strings.TrimSpace(line))
+	}
+	if cgroups == "" {
+		return all
+	}
+	_ = filepath.WalkDir("/sys/fs/cgroup", func(path string, d fs.DirEntry, err error) error {
+		// A group may go while we look.
+		if err == nil && d.IsDir() && strings.Contains(filepath.Base(path), cgroups) {
+			all = append(all, "cgroup "+path)
+		}
+		return nil
+	})
+	return all
+}
+
+func descriptors() []string {
+	var all []string
+	entries, _ := os.ReadDir("/proc/self/fd")
+	for _, e := range entries {
+		to, err := os.Readlink("/proc/self/fd/" + e.Name())
+		// The runtime opens some for itself when it first needs them.
+		if err == nil && !strings.Contains(to, "[eventpoll]") && !strings.Contains(to, "[eventfd]") && !strings.HasPrefix(to, "/sys/fs/cgroup/cpu") {
+			all = append(all, fmt.Sprintf("descriptor %s of %s", e.Name(), to))
+		}
+	}
+	return all
+}
+
+func children() []string {
+	var all []string
+	tasks, _ := filepath.Glob("/proc/self/task/*/children")
+	for _, task := range tasks {
+		text, _ := os.ReadFile(task)
+		for pid := range strings.FieldsSeq(string(text)) {
+			all = append(all, "process "+pid)
+		}
+	}
+	return all
+}

@@ -1,0 +1,110 @@
+// Package netns looks at network namespaces and wakes the loopback of a new one.
+//
+// It makes no namespaces, which is the business of whoever clones, and it must
+// not give a namespace a way out: a new one has a sleeping loopback and nothing
+// else, and that is what a sandbox without a network has.
+//
+// Minimum kernel: Linux 3.8.
+package netns
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cove-sandbox/cove/internal/linux"
+)
+
+// Loopback brings up lo in the namespace of the calling thread. It needs
+// CAP_NET_ADMIN there.
+func Loopback() error {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("loopback: socket: %w", err)
+	}
+	defer func() { _ = unix.Close(fd) }()
+	lo, err := unix.NewIfreq("lo")
+	if err != nil {
+		return fmt.Errorf("loopback: %w", err)
+	}
+	if err := unix.IoctlIfreq(fd, unix.SIOCGIFFLAGS, lo); err != nil {
+		return fmt.Errorf("loopback: read flags: %w", err)
+	}
+	lo.SetUint16(lo.Uint16() | unix.IFF_UP | unix.IFF_RUNNING)
+	if err := unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, lo); err != nil {
+		return fmt.Errorf("loopback: set flags: %w", err)
+	}
+	return nil
+}
+
+// Interfaces returns the names of all interfaces in the namespace of the
+// calling thread, up or down. A namespace of its own that nobody connected has
+// lo, and on some kernels tunnels that lead nowhere.
+func Interfaces() ([]string, error) {
+	text, err := os.ReadFile("/proc/thread-self/net/dev")
+	if err != nil {
+		return nil, fmt.Errorf("interfaces: %w", err)
+	}
+	var names []string
+	for line := range strings.Lines(string(text)) {
+		if name, _, ok := strings.Cut(line, ":"); ok {
+			names = append(names, strings.TrimSpace(name))
+		}
+	}
+	return names, nil
+}
+
+// ErrShared says that a process is in the caller's own network namespace.
+var ErrShared = errors.New("the process shares our network namespace")
+
+// Separate reports whether a process has another network namespace than the
+// calling thread: nil if so, [ErrShared] if not.
+func Separate(pid int) error {
+	ours, err := identity("/proc/thread-self/ns/net")
+	if err != nil {
+		return err
+	}
+	theirs, err := identity("/proc/" + strconv.Itoa(pid) + "/ns/net")
+	if err != nil {
+		return err
+	}
+	if ours == theirs {
+		return ErrShared
+	}
+	return nil
+}
+
+// id is what tells namespaces apart.
+type id struct{ device, inode uint64 }
+
+func identity(path string) (id, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return id{}, fmt.Errorf("network namespace: %w", err)
+	}
+	s, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return id{}, fmt.Errorf("network namespace: no inode of %s", path)
+	}
+	return id{s.Dev, s.Ino}, nil
+}
+
+// Probe reports as [linux.Missing] why this host has no network namespaces.
+func Probe() error { return probe("/proc") }
+
+func probe(proc string) error {
+	const feature = "network namespaces"
+	if _, err := os.Stat(proc + "/self/ns/net"); err != nil {
+		return &linux.Missing{Feature: feature, Why: "the kernel was built without them, or /proc is not mounted", Remedy: "use a kernel with CONFIG_NET_NS and mount /proc", Err: err}
+	}
+	text, err := os.ReadFile(proc + "/sys/user/max_net_namespaces") //nolint:gosec // /proc, or its likeness in a test
+	if err == nil && strings.TrimSpace(string(text)) == "0" {
+		return &linux.Missing{Feature: feature, Why: "the host allows none", Remedy: "run: sysctl -w user.max_net_namespaces=10000"}
+	}
+	return nil
+}

@@ -1,0 +1,5 @@
+package seccomp
+
+import "golang.org/x/sys/unix"
+
+const arch = unix.AUDIT_ARCH_AARCH64

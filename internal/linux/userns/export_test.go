@@ -1,0 +1,11 @@
+package userns
+
+import "syscall"
+
+// ExplainAt is what Probe says about answers of the kernel, one for each step,
+// on a host with this file tree.
+func ExplainAt(root string, said ...syscall.Errno) Report {
+	var all [steps]syscall.Errno
+	copy(all[:], said)
+	return explain(all, gather(root))
+}
