@@ -78,10 +78,10 @@ var parsedFiles = map[string][]parsed{}
 
 func TestPackageComments(t *testing.T) {
 	for _, s := range sources(t) {
-		var comment string
+		var comment strings.Builder
 		for _, p := range s.parse(t) {
 			if p.file.Doc != nil && p.file.Name.Name == s.Name {
-				comment += p.file.Doc.Text()
+				comment.WriteString(p.file.Doc.Text())
 			}
 		}
 		start := "Package " + s.Name + " "
@@ -89,11 +89,11 @@ func TestPackageComments(t *testing.T) {
 			start = "Command " + filepath.Base(s.Dir) + " "
 		}
 		switch {
-		case !strings.HasPrefix(comment, start):
+		case !strings.HasPrefix(comment.String(), start):
 			t.Errorf("%s: the package comment must start with %q. Say what the package is for, and what it must not do.", s.ImportPath, start)
-		case len(sentence.FindAllString(comment, 2)) < 2:
+		case len(sentence.FindAllString(comment.String(), 2)) < 2:
 			t.Errorf("%s: the package comment has one sentence. Say what the package is for, and what it must not do.", s.ImportPath)
-		case !limits.MatchString(comment):
+		case !limits.MatchString(comment.String()):
 			t.Errorf("%s: the package comment does not say what the package must not do.", s.ImportPath)
 		}
 	}

@@ -118,7 +118,7 @@ func (e *Engine) background(ctx context.Context, l *lease, req cove.ExecRequest,
 	old := l.oldest()
 	l.mu.Unlock()
 	removeLogs(old)
-	go pr.follow(l)
+	go pr.follow(l) //nolint:gosec // a background program outlives the request that started it
 	info := pr.info
 	return &info, nil
 }

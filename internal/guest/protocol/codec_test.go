@@ -91,7 +91,7 @@ func TestRecords(t *testing.T) {
 	}
 	whole := bytes.Clone(buf.Bytes())
 	r := protocol.NewRecordReader(&buf)
-	got := ""
+	var got strings.Builder
 	for {
 		kind, b, err := r.Next()
 		if err != nil {
@@ -100,10 +100,10 @@ func TestRecords(t *testing.T) {
 		if kind == protocol.RecordEnd {
 			break
 		}
-		got += string(b)
+		got.WriteString(string(b))
 	}
-	if got != text+"abf" {
-		t.Errorf("%d bytes came back", len(got))
+	if got.String() != text+"abf" {
+		t.Errorf("%d bytes came back", len(got.String()))
 	}
 	r = protocol.NewRecordReader(bytes.NewReader(whole[:len(whole)-3]))
 	var err error
