@@ -29,6 +29,7 @@ type Setup func(body []byte, fds []int) error
 // is a stream of bytes and gets frames. setup may be nil: then a setup request
 // is refused.
 func Main(fd uintptr, setup Setup) int {
+	listen()
 	kind, err := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_TYPE)
 	var link protocol.Link
 	if err == nil && kind == unix.SOCK_SEQPACKET {
