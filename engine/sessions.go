@@ -124,12 +124,17 @@ func (p sessions) Start(ctx context.Context, id cove.ID) (*cove.Session, error) 
 // the turn and looks at the state again before it acts.
 func (p sessions) change(ctx context.Context, verb cove.Verb, id cove.ID, do func(context.Context, *lease, *cove.Session) error) (*cove.Session, error) {
 	return act(ctx, p.v, on(verb, id), func(ctx context.Context, st *step) (*cove.Session, error) {
+		// One that waits for room has the turn until it gives up.
+		gaveUp := verb == cove.SessionClose && st.lease.giveUp(gone(&cove.Session{Cause: cove.ReasonSessionClosed}))
 		if err := st.lease.takeTurn(ctx); err != nil {
 			return nil, err
 		}
 		defer st.lease.giveTurn()
 		s := st.lease.view()
-		if s.State == cove.Ended {
+		switch {
+		case s.State == cove.Ended && gaveUp:
+			return s, nil // it never came to be
+		case s.State == cove.Ended:
 			return nil, gone(s)
 		}
 		if err := do(ctx, st.lease, s); err != nil {
@@ -143,10 +148,6 @@ func (p sessions) change(ctx context.Context, verb cove.Verb, id cove.ID, do fun
 // that the session is gone.
 func (p sessions) Close(ctx context.Context, id cove.ID, keep bool) (cove.ID, error) {
 	var snapshot cove.ID
-	waited := false
-	if l, err := p.v.e.find(p.v.p.Tenant, id); err == nil && p.v.p.May(cove.SessionClose.Trait().Scope) {
-		waited = l.giveUp(gone(&cove.Session{Cause: cove.ReasonSessionClosed}))
-	}
 	_, err := p.change(ctx, cove.SessionClose, id, func(ctx context.Context, l *lease, s *cove.Session) error {
 		if keep {
 			if s.State == cove.Stopped { // its files are in the archive, and only a sandbox can be saved
@@ -163,9 +164,6 @@ func (p sessions) Close(ctx context.Context, id cove.ID, keep bool) (cove.ID, er
 		}
 		return p.v.e.end(ctx, l, cove.ReasonSessionClosed)
 	})
-	if waited && cove.CodeOf(err) == cove.NotFound {
-		return "", nil // it never came to be
-	}
 	return snapshot, err
 }
 
