@@ -18,9 +18,9 @@ build: ## build bin/cove, one static executable
 	@scripts/setup.sh build
 	@scripts/build.sh
 
-bench: ## measure the engine; fails where a number that must be reached is missed
-	@scripts/setup.sh build
-	@go run ./bench $(ARGS)
+bench: ## measure sandboxes and the engine, beside others; fails where a number that must be reached is missed
+	@scripts/setup.sh bench
+	@scripts/bench.sh $(ARGS)
 
 check: ## format, vet, lint, modules, vulnerabilities, other machines, scripts
 	@scripts/setup.sh check

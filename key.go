@@ -3,8 +3,8 @@ package cove
 import (
 	"crypto/rand"
 	"crypto/sha256"
-	"regexp"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -64,11 +64,11 @@ func (r KeyRequest) Validate() error {
 	return r.Defaults.Validate()
 }
 
-var tenantName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+const maxTenantLen = 64
 
 // ValidTenant reports a name that cannot be a tenant's.
 func ValidTenant(name string) error {
-	if !tenantName.MatchString(name) {
+	if !isName(name, "._-") || len(name) > maxTenantLen || strings.Contains("._-", name[:1]) {
 		return InvalidField("tenant", "%.80q is not a tenant's name; use up to 64 letters, digits, - . and _", name)
 	}
 	return nil

@@ -55,6 +55,10 @@ type Capabilities struct {
 	Volumes    bool                    `json:"volumes"`
 	Shell      string                  `json:"shell,omitempty"` // what runs a line; "" means bash
 	Powers     []Power                 `json:"powers"`
+
+	// Notes says what is weaker here than the rest of the report can tell, in a
+	// sentence each.
+	Notes []string `json:"notes,omitempty"`
 }
 
 // Quota says how far the bounds of a workspace hold.

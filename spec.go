@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -102,7 +103,8 @@ const (
 	maxSpecBytes = 256 << 10
 )
 
-var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+// validEnvName reports whether a shell could use a name for a variable.
+func validEnvName(name string) bool { return isName(name, "_") && (name[0] < '0' || name[0] > '9') }
 
 // Validate reports the first field that no platform could accept. It knows
 // nothing of providers, flavors or templates: the engine checks those.
@@ -167,7 +169,11 @@ func (s Spec) validateAmounts() error {
 	return atMost("ports", len(s.Ports))
 }
 
-var hostPattern = regexp.MustCompile(`^(\*\.)?[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*(:[0-9]{1,5})?$`)
+// hostPattern is compiled when it is first needed: most processes never look at
+// a host.
+var hostPattern = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(\*\.)?[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*(:[0-9]{1,5})?$`)
+})
 
 func (s Spec) validateNetwork() error {
 	switch s.Network.Mode {
@@ -183,7 +189,7 @@ func (s Spec) validateNetwork() error {
 		return InvalidField("network.mode", "%q is unknown; use none, allow or open", string(s.Network.Mode))
 	}
 	for _, name := range s.Network.Allow {
-		if len(name) > maxNameLen || !hostPattern.MatchString(name) {
+		if len(name) > maxNameLen || !hostPattern().MatchString(name) {
 			return InvalidField("network.allow", "%q is not a host name; use names such as pypi.org, *.github.com or api.example.com:443", name)
 		}
 	}
@@ -224,7 +230,7 @@ func (s Spec) validateMaps() error {
 		}
 		for k, v := range m {
 			total += len(k) + len(v)
-			if k == "" || len(k) > maxNameLen || strings.ContainsAny(k, "\x00\n=") || field == "env" && !envName.MatchString(k) {
+			if k == "" || len(k) > maxNameLen || strings.ContainsAny(k, "\x00\n=") || field == "env" && !validEnvName(k) {
 				return InvalidField(field, "%q is not a name; use letters, digits and _", k)
 			}
 			if err := validText(field+"."+k, v, maxValueLen); err != nil {

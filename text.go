@@ -23,6 +23,18 @@ func validText(field, value string, most int) error {
 	return nil
 }
 
+// isName reports whether value is made of ASCII letters, digits and the bytes in
+// more, and not empty.
+func isName(value, more string) bool {
+	for i := range len(value) {
+		c := value[i]
+		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && strings.IndexByte(more, c) < 0 {
+			return false
+		}
+	}
+	return value != ""
+}
+
 func atMost(field string, n int) error {
 	if n > maxEntries {
 		return InvalidField(field, "has %d entries; the most is %d", n, maxEntries)

@@ -12,6 +12,7 @@ import (
 	"github.com/cove-sandbox/cove/engine"
 	"github.com/cove-sandbox/cove/internal/archive"
 	"github.com/cove-sandbox/cove/internal/audit"
+	"github.com/cove-sandbox/cove/internal/measure"
 	"github.com/cove-sandbox/cove/internal/policy"
 	"github.com/cove-sandbox/cove/provider/fake"
 	"github.com/cove-sandbox/cove/store/sqlite"
@@ -101,38 +102,40 @@ func (r *rig) open(ctx context.Context) (*cove.Session, error) {
 
 // costs is what one size of the table costs.
 type costs struct {
-	exec, bare time.Duration // an exec through the engine, and of the sandbox alone
-	open, make time.Duration // opening a session, and making its sandbox alone
-	insert     time.Duration // a bare insert into the session table
+	exec, bare         measure.Series // an exec through the engine, and of the sandbox alone
+	open, make, insert measure.Series // opening a session, making its sandbox alone, and a bare insert into the session table
 }
 
-// engineRows measures the engine with few sessions and with many.
+// few is the small size of the table.
+const few = 10
+
+// engineRows measures an engine with few sessions beside one with many.
 func engineRows(ctx context.Context, scale, samples int) (_ []row, err error) {
-	r, err := newRig(ctx)
-	if err != nil {
-		return nil, err
+	var rigs []*rig
+	defer func() {
+		for _, r := range rigs {
+			err = errors.Join(err, r.close(ctx))
+		}
+	}()
+	for _, n := range []int{few, scale} {
+		r, err := newRig(ctx)
+		if err != nil {
+			return nil, err
+		}
+		rigs = append(rigs, r)
+		if err := r.fill(ctx, n); err != nil {
+			return nil, err
+		}
 	}
-	defer func() { err = errors.Join(err, r.close(ctx)) }()
-	const few = 10
-	if err := r.fill(ctx, few); err != nil {
-		return nil, err
-	}
-	small, err := r.measure(ctx, samples)
-	if err != nil {
-		return nil, err
-	}
-	if err := r.fill(ctx, scale); err != nil {
-		return nil, err
-	}
-	large, err := r.measure(ctx, samples)
+	small, large, err := compare(ctx, samples, rigs[0], rigs[1])
 	if err != nil {
 		return nil, err
 	}
 	return []row{
 		small.execRow(few), large.execRow(scale),
 		small.openRow(few), large.openRow(scale),
-		flat("exec", scale, micros(large.exec-large.bare), micros(small.exec-small.bare)),
-		flat("open", scale, micros(large.open), micros(small.open)),
+		flat("exec", scale, micros(minus(large.exec, large.bare)), micros(minus(small.exec, small.bare))),
+		flat("open", scale, micros(large.open.Median()), micros(small.open.Median())),
 	}, nil
 }
 
@@ -150,94 +153,115 @@ func (r *rig) fill(ctx context.Context, n int) error {
 	return nil
 }
 
-func (r *rig) measure(ctx context.Context, samples int) (costs, error) {
-	s, err := r.open(ctx)
-	if err != nil {
-		return costs{}, err
-	}
-	sandbox, err := r.provider.Attach(ctx, s.ID)
-	if err != nil {
-		return costs{}, err
-	}
-	argv := []string{"true"}
-	times, err := interleave(samples*5, func() error {
-		_, err := r.platform.Processes(s.ID).Exec(ctx, cove.ExecRequest{Argv: argv})
-		return err
-	}, func() error {
-		p, err := sandbox.Start(ctx, cove.Command{Argv: argv})
+// compare measures both sizes in the same rounds.
+func compare(ctx context.Context, samples int, few, many *rig) (small, large costs, err error) {
+	var execs, opens []measure.Contender
+	for _, r := range []*rig{few, many} {
+		s, err := r.open(ctx)
 		if err != nil {
-			return err
+			return small, large, err
 		}
-		_, err = p.Wait(ctx)
-		return err
-	})
-	if err != nil {
-		return costs{}, err
+		sandbox, err := r.provider.Attach(ctx, s.ID)
+		if err != nil {
+			return small, large, err
+		}
+		execs = append(execs, r.execs(s.ID, sandbox)...)
+		opens = append(opens, r.opens(s)...)
 	}
-	opens, err := r.measureOpen(ctx, samples, s)
+	e, err := measure.Race(ctx, samples*5, execs...)
 	if err != nil {
-		return costs{}, err
+		return small, large, err
 	}
-	return costs{exec: times[0], bare: times[1], open: opens[0], make: opens[1], insert: opens[2]}, nil
+	o, err := measure.Race(ctx, samples, opens...)
+	if err != nil {
+		return small, large, err
+	}
+	return costs{e[0], e[1], o[0], o[1], o[2]}, costs{e[2], e[3], o[3], o[4], o[5]}, nil
 }
 
-// measureOpen opens sessions beside making bare sandboxes and bare inserts of
-// the same record. Sessions and sandboxes are taken away again, so that the
-// table keeps its size.
-func (r *rig) measureOpen(ctx context.Context, samples int, like *cove.Session) ([]time.Duration, error) {
-	var made []cove.ID
-	var bare []cove.Sandbox
-	times, err := interleave(samples, func() error {
-		s, err := r.open(ctx)
-		if err == nil {
-			made = append(made, s.ID)
-		}
-		return err
-	}, func() error {
-		sandbox, err := r.provider.Create(ctx, cove.NewID(), like.Spec)
-		bare = append(bare, sandbox)
-		return err
-	}, func() error {
-		rec := *like
-		rec.ID, rec.Version = cove.NewID(), 0
-		return r.store.PutSession(ctx, &rec)
-	})
-	if err != nil {
-		return nil, err
+// execs run a program through the engine, and in the sandbox alone.
+func (r *rig) execs(id cove.ID, sandbox cove.Sandbox) []measure.Contender {
+	argv := []string{"true"}
+	return []measure.Contender{
+		{Name: "exec", Run: func(ctx context.Context) error {
+			_, err := r.platform.Processes(id).Exec(ctx, cove.ExecRequest{Argv: argv})
+			return err
+		}},
+		{Name: "exec in the sandbox alone", Run: func(ctx context.Context) error {
+			p, err := sandbox.Start(ctx, cove.Command{Argv: argv})
+			if err != nil {
+				return err
+			}
+			_, err = p.Wait(ctx)
+			return err
+		}},
 	}
-	for _, id := range made {
-		if _, err := r.platform.Sessions().Close(ctx, id, false); err != nil {
-			return nil, err
-		}
-	}
-	for _, sandbox := range bare {
-		if err := sandbox.Destroy(ctx); err != nil {
-			return nil, err
-		}
-	}
-	return times, nil
 }
+
+// opens open a session, make a bare sandbox, and insert a record like another.
+// Sessions and sandboxes are taken away again, so that the table keeps its size.
+func (r *rig) opens(like *cove.Session) []measure.Contender {
+	var made *cove.Session
+	var bare cove.Sandbox
+	return []measure.Contender{
+		{Name: "open", Run: func(ctx context.Context) (err error) {
+			made, err = r.open(ctx)
+			return err
+		}, After: func(ctx context.Context) error {
+			if made == nil {
+				return nil
+			}
+			_, err := r.platform.Sessions().Close(ctx, made.ID, false)
+			return err
+		}},
+		{Name: "create", Run: func(ctx context.Context) (err error) {
+			bare, err = r.provider.Create(ctx, cove.NewID(), like.Spec)
+			return err
+		}, After: func(ctx context.Context) error {
+			if bare == nil {
+				return nil
+			}
+			return bare.Destroy(ctx)
+		}},
+		{Name: "insert", Run: func(ctx context.Context) error {
+			rec := *like
+			rec.ID, rec.Version = cove.NewID(), 0
+			return r.store.PutSession(ctx, &rec)
+		}},
+	}
+}
+
+// minus returns the median of the differences in each round.
+func minus(a, b measure.Series) time.Duration {
+	d := make(measure.Series, min(len(a), len(b)))
+	for i := range d {
+		d[i] = a[i] - b[i]
+	}
+	return d.Median()
+}
+
+func micros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
 
 func (c costs) execRow(n int) row {
 	return row{
 		name:     fmt.Sprintf("the engine's own cost of an exec, journal included, %d sessions", n),
-		measured: fmt.Sprintf("%.1f µs", micros(c.exec)), baseline: fmt.Sprintf("%.1f µs for the sandbox alone", micros(c.bare)),
-		value: micros(c.exec - c.bare), unit: " µs", must: 50,
+		measured: fmt.Sprintf("%.1f µs", micros(c.exec.Median())), baseline: fmt.Sprintf("%.1f µs for the sandbox alone", micros(c.bare.Median())),
+		value: micros(minus(c.exec, c.bare)), unit: " µs", must: 50,
 	}
 }
 
 func (c costs) openRow(n int) row {
 	return row{
 		name:     fmt.Sprintf("the engine's own cost of opening a session, two records and a synced journal line included, %d sessions", n),
-		measured: fmt.Sprintf("%.0f µs", micros(c.open)),
-		baseline: fmt.Sprintf("%.0f µs for the sandbox alone; a bare insert into the session table takes %.0f µs", micros(c.make), micros(c.insert)),
-		value:    micros(c.open-c.make) / 1000, unit: " ms", must: 1,
+		measured: fmt.Sprintf("%.0f µs", micros(c.open.Median())),
+		baseline: fmt.Sprintf("%.0f µs for the sandbox alone; a bare insert into the session table takes %.0f µs", micros(c.make.Median()), micros(c.insert.Median())),
+		value:    micros(minus(c.open, c.make)) / 1000, unit: " ms", must: 1,
 	}
 }
 
 func flat(what string, n int, large, small float64) row {
 	return row{
-		name:     fmt.Sprintf("%s with %d sessions ÷ with 10", what, n),
+		name:     fmt.Sprintf("%s with %d sessions ÷ with %d", what, n, few),
 		measured: fmt.Sprintf("%.1f µs", large), baseline: fmt.Sprintf("%.1f µs", small),
 		value: large / small, must: 1.5,
 	}

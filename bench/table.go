@@ -14,21 +14,51 @@ type row struct {
 	baseline string  // in words, for people
 	value    float64 // what is compared with must
 	unit     string
-	must     float64 // value may not be above this
+	must     float64 // value may not be above this, or not below it with least
+	aim      float64 // what it should reach one day; 0 where must is all
+	least    bool    // more is better
 }
 
-func (r row) ok() bool { return r.value <= r.must }
+func (r row) ok() bool { return r.reaches(r.must) }
+
+func (r row) reaches(goal float64) bool {
+	if r.least {
+		return r.value >= goal
+	}
+	return r.value <= goal
+}
+
+// goal is a bound in words.
+func (r row) goal(bound float64) string {
+	sign := "≤"
+	if r.least {
+		sign = "≥"
+	}
+	return fmt.Sprintf("%s %g%s", sign, bound, r.unit)
+}
+
+// verdict is the last word on a row.
+func (r row) verdict() string {
+	switch {
+	case !r.ok():
+		return "MISSED"
+	case r.aim != 0 && r.reaches(r.aim):
+		return "ok, aim reached"
+	default:
+		return "ok"
+	}
+}
 
 // render returns the rows as a Markdown table.
 func render(rows []row) string {
 	var b strings.Builder
-	b.WriteString("| what | measured | baseline, same run | result | must reach | |\n|---|---|---|---|---|---|\n")
+	b.WriteString("| what | measured | baseline, same run | result | must reach | aim | |\n|---|---|---|---|---|---|---|\n")
 	for _, r := range rows {
-		mark := "ok"
-		if !r.ok() {
-			mark = "MISSED"
+		aim := ""
+		if r.aim != 0 {
+			aim = r.goal(r.aim)
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %.2f%s | ≤ %g%s | %s |\n", r.name, r.measured, r.baseline, r.value, r.unit, r.must, r.unit, mark)
+		fmt.Fprintf(&b, "| %s | %s | %s | %.2f%s | %s | %s | %s |\n", r.name, r.measured, r.baseline, r.value, r.unit, r.goal(r.must), aim, r.verdict())
 	}
 	return b.String()
 }
@@ -38,7 +68,7 @@ func missed(rows []row) error {
 	var all error
 	for _, r := range rows {
 		if !r.ok() {
-			all = errors.Join(all, fmt.Errorf("%s: %.2f%s, must reach %g%s", r.name, r.value, r.unit, r.must, r.unit))
+			all = errors.Join(all, fmt.Errorf("%s: %.2f%s, must reach %s", r.name, r.value, r.unit, r.goal(r.must)))
 		}
 	}
 	return all

@@ -11,12 +11,19 @@ func rows() []row {
 	return []row{
 		{name: "fast", measured: "1 µs", baseline: "2 µs", value: 0.5, must: 1},
 		{name: "slow", measured: "9 ms", baseline: "3 ms", value: 3, unit: " ms", must: 2},
+		{name: "many", measured: "9/s", baseline: "10/s", value: 0.9, must: 0.7, aim: 0.9, least: true},
+		{name: "few", measured: "1/s", baseline: "10/s", value: 0.1, must: 0.7, aim: 0.9, least: true},
 	}
 }
 
 func TestRenderSaysWhatMissed(t *testing.T) {
 	table := render(rows())
-	for _, want := range []string{"| fast | 1 µs | 2 µs | 0.50 | ≤ 1 | ok |", "| slow | 9 ms | 3 ms | 3.00 ms | ≤ 2 ms | MISSED |"} {
+	for _, want := range []string{
+		"| fast | 1 µs | 2 µs | 0.50 | ≤ 1 |  | ok |",
+		"| slow | 9 ms | 3 ms | 3.00 ms | ≤ 2 ms |  | MISSED |",
+		"| many | 9/s | 10/s | 0.90 | ≥ 0.7 | ≥ 0.9 | ok, aim reached |",
+		"| few | 1/s | 10/s | 0.10 | ≥ 0.7 | ≥ 0.9 | MISSED |",
+	} {
 		if !strings.Contains(table, want) {
 			t.Errorf("the table has no line %q:\n%s", want, table)
 		}
@@ -69,8 +76,20 @@ func TestRunOnASmallScale(t *testing.T) {
 	}
 }
 
-func TestRunRefusesUnknownFlags(t *testing.T) {
-	if err := run(t.Context(), []string{"-nonsense"}, os.Stdout); err == nil {
-		t.Error("an unknown flag was taken")
+func TestRunRefusesFlags(t *testing.T) {
+	for _, args := range [][]string{
+		{"-nonsense"}, {"-only", "half"}, {"-only", "engine", "-write", "x"}, {"-rounds", "0"}, {"-churn", "-1"},
+	} {
+		if err := run(t.Context(), args, os.Stdout); err == nil {
+			t.Errorf("%v was taken", args)
+		}
+	}
+}
+
+func TestRunOfTheEngineAlone(t *testing.T) {
+	var out strings.Builder
+	err := run(t.Context(), []string{"-only", "engine", "-scale", "12", "-samples", "5"}, &out)
+	if !strings.HasPrefix(out.String(), "Measured on ") || !strings.Contains(out.String(), "the engine's own cost") {
+		t.Errorf("%v\n%s", err, out.String())
 	}
 }

@@ -68,8 +68,9 @@ func decideAndDo[T any](ctx context.Context, v view, a action, do func(context.C
 	reads := trait.Reads && d.Effect == cove.Allow
 	began := time.Now()
 	intent := a.event(cove.Intent, d)
+	onDisk := func(context.Context) error { return nil }
 	if !reads {
-		if err := v.e.cfg.Journal.Append(ctx, intent, trait.Durable && d.Effect == cove.Allow); err != nil {
+		if onDisk, err = v.e.intend(ctx, intent, trait.Durable && d.Effect == cove.Allow); err != nil {
 			return out, d, journalDown(err)
 		}
 	}
@@ -86,10 +87,26 @@ func decideAndDo[T any](ctx context.Context, v view, a action, do func(context.C
 	}
 	s.outcome.Intent, s.outcome.Wall = intent.Seq, time.Since(began)
 	s.outcome.Code = cove.CodeOf(err)
-	if jerr := v.e.cfg.Journal.Append(context.WithoutCancel(ctx), s.outcome, false); jerr != nil {
+	after := context.WithoutCancel(ctx)
+	jerr := onDisk(after)
+	if jerr == nil {
+		jerr = v.e.cfg.Journal.Append(after, s.outcome, false)
+	}
+	if jerr != nil {
 		err = journalLate(jerr, s.outcome, err)
 	}
 	return out, d, err
+}
+
+// intend writes an intent down. When the action is done, onDisk must be called:
+// it waits for what intend itself did not.
+func (e *Engine) intend(ctx context.Context, intent *cove.Event, durable bool) (onDisk func(context.Context) error, err error) {
+	if j, ok := e.cfg.Journal.(interface {
+		Begin(e *cove.Event) (func(context.Context) error, error)
+	}); ok && durable && e.cfg.Fleeting {
+		return j.Begin(intent)
+	}
+	return func(context.Context) error { return nil }, e.cfg.Journal.Append(ctx, intent, durable)
 }
 
 // actSeq is act for lists: the road is taken when the loop starts.

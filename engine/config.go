@@ -31,6 +31,14 @@ type Config struct {
 	Approve func(ctx context.Context, a cove.Action, d cove.Decision) (bool, error)
 	Logger  *slog.Logger // nil: silent
 	Node    string       // this server's name, in records and the journal
+	// Fleeting says that the sessions end with this process, and nobody asks for
+	// them afterwards. Then no record of them is kept, and a journal line that must
+	// be on the disk before an action may also get there while the action goes on,
+	// if the Journal has Begin; the answer waits for it.
+	Fleeting bool
+	// Spare returns a spare that somebody prepared for a session before the engine
+	// was there. It is asked before the pool. nil: there is none.
+	Spare func(ctx context.Context, m cove.Mold) (cove.Spare, bool)
 
 	Flavors  map[string]cove.Resources // nil: small, medium, large
 	Defaults cove.Spec                 // what requests mean where they and their key say nothing

@@ -226,6 +226,9 @@ func (l *lease) change(set func(*cove.Session)) {
 
 // save puts the record into the store.
 func (e *Engine) save(ctx context.Context, l *lease) error {
+	if e.cfg.Fleeting {
+		return nil // a record is for the time after this process
+	}
 	l.saved.Lock()
 	defer l.saved.Unlock()
 	l.mu.Lock()

@@ -204,12 +204,32 @@ func (e *Engine) fromPool(ctx context.Context, s *cove.Session) (cove.Sandbox, e
 	if s.Spec.Snapshot != "" {
 		return nil, nil //nolint:nilnil // no spare has these files: the caller makes one
 	}
-	spare, ok := e.pool.Take(cove.Mold{Provider: s.Provider, Template: s.Spec.Template, Workspace: s.Spec.Workspace.Kind})
+	mold := moldOf(s.Provider, s.Spec)
+	if e.cfg.Spare != nil {
+		if spare, ok := e.cfg.Spare(ctx, mold); ok {
+			return spare.Claim(ctx, s.ID, s.Spec)
+		}
+	}
+	spare, ok := e.pool.Take(mold)
 	e.tasks.Kick("pool")
 	if !ok {
 		return nil, nil //nolint:nilnil // an empty pool is no error: the caller makes one
 	}
 	return spare.Claim(ctx, s.ID, s.Spec)
+}
+
+func moldOf(provider string, s cove.Spec) cove.Mold {
+	return cove.Mold{Provider: provider, Template: s.Template, Workspace: s.Workspace.Kind}
+}
+
+// MoldOf returns the mold of the sandbox that an engine of this configuration
+// would make for s, and whether a spare would do for it. It does not look at
+// whether the spec can be served.
+func (c Config) MoldOf(s cove.Spec) (cove.Mold, bool) {
+	asked := cove.Spec{Provider: s.Provider, Template: s.Template, Workspace: cove.Workspace{Kind: s.Workspace.Kind}, Snapshot: s.Snapshot}
+	asked = fill(asked, c.withDefaults().Defaults)
+	or(&asked.Provider, c.Provider)
+	return moldOf(asked.Provider, asked), asked.Snapshot == ""
 }
 
 // prepare makes a spare for the pool.

@@ -4,6 +4,4 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-# The isolating providers are not in this build yet; fake starts no programs.
-export SANDBOX_PROVIDER=${SANDBOX_PROVIDER:-fake}
 exec bin/cove serve "$@"

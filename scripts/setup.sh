@@ -3,7 +3,7 @@
 # what is missing; anybody else is told the packages, and goes on with what can
 # run. It prints nothing and takes no time when nothing is missing.
 #
-# usage: setup.sh build|test|check
+# usage: setup.sh build|test|check|bench
 set -euo pipefail
 
 target=${1:-build}
@@ -27,8 +27,14 @@ lacks() { # lacks PACKAGES REASON
 if [[ -z ${SSL_CERT_FILE:-} && ! -e /etc/ssl/certs/ca-certificates.crt && ! -e /etc/pki/tls/certs/ca-bundle.crt ]]; then
   lacks ca-certificates "Go cannot download modules without certificates"
 fi
-if [[ $target != build ]] && ! { command -v "${CC:-gcc}" >/dev/null && [[ -e /usr/include/stdlib.h ]]; }; then
+if [[ $target != build && $target != bench ]] && ! { command -v "${CC:-gcc}" >/dev/null && [[ -e /usr/include/stdlib.h ]]; }; then
   lacks "gcc libc6-dev" "the race detector needs a C compiler"
+fi
+if [[ $target == bench ]] && ! command -v bwrap >/dev/null; then
+  lacks bubblewrap "the benchmark compares with it"
+fi
+if [[ $target == test && $(uname -m) != aarch64 ]] && ! command -v qemu-aarch64 qemu-aarch64-static >/dev/null; then
+  lacks qemu-user "the agent for arm64 is tested under an emulator"
 fi
 if [[ $target == check ]] && ! command -v shellcheck >/dev/null; then
   lacks shellcheck "the scripts are checked too"

@@ -1,18 +1,31 @@
 #!/usr/bin/env bash
-# Runs a tool that tools.mod pins. It is built once for each state of tools.mod
-# and kept in .cache/tools.
+# Runs a tool that tools.mod pins, or a peer that peers.mod pins and make bench
+# compares us with. It is built once for each state of that file and kept in
+# .cache/tools.
 #
-# usage: tool.sh golangci-lint|govulncheck [arguments]
+# usage: tool.sh golangci-lint|govulncheck|go-judge [arguments]
+#        tool.sh --path NAME     builds it and prints where it is
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
+only_path=
+if [[ $1 == --path ]]; then
+  only_path=yes
+  shift
+fi
 name=$1
 shift
-key=$({ go version && cat "$root/tools.mod"; } | sha256sum | cut -c1-16)
+list=tools.mod
+if [[ $name == go-judge ]]; then list=peers.mod; fi
+key=$({ go version && cat "$root/$list"; } | sha256sum | cut -c1-16)
 tool=$root/.cache/tools/$key/$name
 if [[ ! -x $tool ]]; then
-  path=$(cd "$root" && go list -modfile=tools.mod -f '{{.ImportPath}}' tool | grep "/$name\$")
+  path=$(cd "$root" && go list -modfile="$list" -f '{{.ImportPath}}' tool | grep "/$name\$")
   echo "building $name (once; this takes some minutes)" >&2
-  (cd "$root" && go build -modfile=tools.mod -buildvcs=false -o "$tool" "$path")
+  (cd "$root" && go build -modfile="$list" -buildvcs=false -o "$tool" "$path")
+fi
+if [[ $only_path ]]; then
+  echo "$tool"
+  exit
 fi
 exec "$tool" "$@"

@@ -1,14 +1,18 @@
-//go:build linux
-
-// Command cove-agent is the first process of a sandbox, as an executable of its
-// own: small to load and to hold in memory, as the whole of cove is not. It
-// must not hold anything but the call of the agent: people never start it.
+// Command cove-agent is the first process of a sandbox, and under another name
+// the process that makes sandboxes: what runs often and must start fast, apart
+// from the rest. It must not hold anything of its own.
 package main
 
 import (
 	"os"
 
 	"github.com/cove-sandbox/cove/internal/guest/agent"
+	"github.com/cove-sandbox/cove/provider/local/fence"
 )
 
-func main() { os.Exit(agent.Main(agent.DefaultFD, nil)) }
+func main() {
+	if os.Args[0] == fence.Name {
+		os.Exit(fence.Main(fence.DefaultFD))
+	}
+	os.Exit(agent.Main(agent.DefaultFD))
+}

@@ -2,12 +2,15 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -16,9 +19,12 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"golang.org/x/sys/unix"
+
+	"github.com/cove-sandbox/cove/provider/local"
 )
 
 func TestMain(m *testing.M) {
+	local.Main()
 	testscript.Main(m, map[string]func(){"cove": main})
 }
 
@@ -49,10 +55,14 @@ func TestScripts(t *testing.T) {
 			if cond == "root" {
 				return os.Geteuid() == 0, nil
 			}
+			if cond == "local" {
+				return localReady()
+			}
 			return false, fmt.Errorf("unknown condition %q", cond)
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"capture": capture,
+			"listen":  listen,
 			"signal":  signalServer,
 			"await":   await,
 			"served":  served,
@@ -193,6 +203,46 @@ func exitCode(ts *testscript.TestScript, _ bool, args []string) {
 	if got != args[0] {
 		ts.Fatalf("exit code %s, want %s", got, args[0])
 	}
+}
+
+// localReady says whether the provider local can make sandboxes here; where
+// COVE_REQUIRE names it, it must.
+func localReady() (bool, error) {
+	dir, err := os.MkdirTemp("", "cove-script-*")
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	p, err := local.New(local.Config{Dir: dir})
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = p.Close() }()
+	caps, err := p.Probe(context.Background())
+	if err == nil && !caps.Ready && slices.Contains(strings.Split(os.Getenv("COVE_REQUIRE"), ","), "local") {
+		err = fmt.Errorf("provider local is not ready: %s (%s)", caps.Why, caps.Remedy)
+	}
+	return caps.Ready, err
+}
+
+// listen NAME: something on the host's loopback that answers, for the time of
+// the script; its port goes into a variable.
+func listen(ts *testscript.TestScript, _ bool, args []string) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	ts.Check(err)
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_ = c.Close()
+		}
+	}()
+	ts.Defer(func() { _ = l.Close() })
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	ts.Check(err)
+	ts.Setenv(args[0], port)
 }
 
 // mount DIR OPTIONS: a small file system for the time of the script, ro for a

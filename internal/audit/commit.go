@@ -18,6 +18,7 @@ type committer struct {
 	synced   int64       // what it said when it was synced last
 	syncedAt time.Time   // and when that was
 	timer    *time.Timer // kicks when the anchor has waited long enough
+	kept     bool        // somebody waited for a line and has it on the disk
 	err      error       // the first error of a sync: from then on nothing is promised
 }
 
@@ -47,6 +48,10 @@ func (j *Journal) commit(last bool) {
 	j.mu.Unlock()
 
 	c := &j.committer
+	if last && j.cfg.Brief && c.kept && waiting == nil && len(retired) == 0 {
+		j.leave(current, head)
+		return
+	}
 	// After a failed sync the kernel may have dropped the pages and call the
 	// next one a success: it must not be asked again.
 	if c.err == nil && dirty {
@@ -61,20 +66,48 @@ func (j *Journal) commit(last bool) {
 	if c.err == nil {
 		c.err = c.writeAnchor(head, head, j.keys.id, j.cfg.boot)
 	}
+	j.answer(waiting)
 	if c.err == nil && c.synced != head.seq {
-		c.err = c.syncAnchor(last || len(retired) > 0, j.cfg.AnchorInterval)
+		c.err = c.syncAnchor(last && !j.cfg.Brief || len(retired) > 0, j.cfg.AnchorInterval)
 	}
 	j.mu.Lock()
 	if c.err != nil {
-		err := j.fail(c.err)
-		if waiting != nil {
-			waiting.err = err
-		}
+		_ = j.fail(c.err)
 	}
 	j.anchored = c.synced
 	j.mu.Unlock()
-	if waiting != nil {
-		close(waiting.done)
+}
+
+// answer tells those who wait for a sync how it went. They need not wait for
+// that of the anchor, which has an interval of its own.
+func (j *Journal) answer(waiting *batch) {
+	c := &j.committer
+	if waiting == nil {
+		return
+	}
+	if c.kept = c.err == nil; !c.kept {
+		j.mu.Lock()
+		waiting.err = j.fail(c.err)
+		j.mu.Unlock()
+	}
+	close(waiting.done)
+}
+
+// leave ends a brief journal without a sync: the lines that somebody waited for
+// are on the disk, and the anchor tells of the others for as long as the machine
+// runs.
+func (j *Journal) leave(current file, head mark) {
+	c := &j.committer
+	if c.err == nil {
+		c.err = j.inPlace([]file{current}, head.segment)
+	}
+	if c.err == nil {
+		c.err = c.writeAnchor(c.written, head, j.keys.id, j.cfg.boot)
+	}
+	if c.err != nil {
+		j.mu.Lock()
+		_ = j.fail(c.err)
+		j.mu.Unlock()
 	}
 }
 

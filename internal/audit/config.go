@@ -20,6 +20,14 @@ type Config struct {
 	SyncInterval   time.Duration // how long a line may wait for its sync; default 200 ms
 	AnchorInterval time.Duration // how long the anchor may wait for its own; default 10 s
 
+	// Brief is for a journal that many processes have one after the other, each
+	// for a moment, and that must not make any of them slow. Open and Close then
+	// leave to others what they sync themselves otherwise: the first durable line
+	// takes along what the process before left, and of a process that wrote
+	// durable lines those after the last one are left to the kernel, which brings
+	// them to the disk by itself within its own time, and to the process after it.
+	Brief bool
+
 	boot string // this start of the machine
 }
 

@@ -71,7 +71,10 @@
 // of 512 bytes, overwritten in place after every sync of the lines: the number,
 // the sum and the place of the last synced line, under a sum of its own. It is
 // itself synced every Config.AnchorInterval, when a segment is closed, and on
-// Close.
+// Open and Close. With Config.Brief it is synced after the first lines of a
+// process instead, and Close leaves the last lines and the anchor to the kernel:
+// they are then as after the death of the process, with nothing lost, for the
+// anchor tells of the last line.
 //
 // Beside that it names the last line that was written, synced or not: within
 // 10 ms of any line it is overwritten with the number and the sum of the last

@@ -58,6 +58,15 @@ type batch struct {
 	err  error // set before done is closed
 }
 
+func (b *batch) wait(ctx context.Context) error {
+	select {
+	case <-b.done:
+		return b.err
+	case <-ctx.Done():
+		return cove.Wrap(cove.CodeOf(ctx.Err()), ctx.Err(), "the wait for the journal's disk ended early")
+	}
+}
+
 // maxKeptBuffer bounds what the journal keeps of its buffer after a long line.
 const maxKeptBuffer = 64 << 10
 
@@ -79,12 +88,23 @@ func (j *Journal) Append(ctx context.Context, e *cove.Event, durable bool) error
 	if err != nil || group == nil {
 		return err
 	}
-	select {
-	case <-group.done:
-		return group.err
-	case <-ctx.Done():
-		return cove.Wrap(cove.CodeOf(ctx.Err()), ctx.Err(), "the wait for the journal's disk ended early")
+	return group.wait(ctx)
+}
+
+// Begin is a durable Append in two parts: when it returns nil the line survives
+// the death of this process, and wait returns when it also survives that of the
+// machine. In between the caller may do something that cannot outlive the
+// machine either. wait may be called once or not at all.
+func (j *Journal) Begin(e *cove.Event) (wait func(context.Context) error, err error) {
+	data, err := checkData(e.Data)
+	if err != nil {
+		return nil, err
 	}
+	group, err := j.append(e, data, true)
+	if err != nil {
+		return nil, err
+	}
+	return group.wait, nil
 }
 
 func (j *Journal) append(e *cove.Event, data []byte, durable bool) (*batch, error) {
@@ -228,8 +248,9 @@ func (j *Journal) Digest(data []byte) string {
 	return text
 }
 
-// Close syncs what was written, anchors it, and lets go of the journal. Those
-// who follow it get an error. Closing again does nothing.
+// Close syncs what was written, anchors it, and lets go of the journal; see
+// Config.Brief for one that does less. Those who follow it get an error. Closing
+// again does nothing.
 func (j *Journal) Close() error {
 	j.mu.Lock()
 	if j.closed {

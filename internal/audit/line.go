@@ -114,6 +114,32 @@ func decodeLine(line []byte) (record, error) {
 	return r, nil
 }
 
+// link is as much of a line as its place in the chain depends on.
+type link struct {
+	Seq  int64  `json:"seq"`
+	Prev string `json:"prev"`
+
+	body []byte // what the sum is of
+	sum  sum    // what the line claims
+}
+
+// decodeLink reads a line without its newline, like decodeLine, and leaves the
+// event alone.
+func decodeLink(line []byte) (link, error) {
+	var l link
+	var ok bool
+	if l.body, l.sum, ok = unseal(line); !ok || !utf8.Valid(line) {
+		return link{}, errLine
+	}
+	if err := json.Unmarshal(line, &l); err != nil {
+		return link{}, errors.Join(errLine, err)
+	}
+	if l.Seq < 1 || len(l.Prev) != sumLen {
+		return link{}, errLine
+	}
+	return l, nil
+}
+
 // seqOf returns the number of a line without decoding the rest, or 0.
 func seqOf(line []byte) int64 {
 	digits, ok := bytes.CutPrefix(line, []byte(`{"seq":`))

@@ -109,6 +109,10 @@ func (j *Journal) load(wrap func(file) file) (torn int64, err error) {
 	}
 	c := &j.committer
 	c.synced, c.syncedAt, c.written = anchor.seq, time.Now(), anchor.mark
+	if j.cfg.Brief {
+		c.synced, c.syncedAt = 0, time.Time{} // due with the first line
+		return torn, nil
+	}
 	if j.head != anchor.mark {
 		if err := j.file.Sync(); err != nil {
 			return 0, err
@@ -254,7 +258,7 @@ func headOfSegment(root *os.Root, head *mark, anchor mark, chain *sealer) (torn 
 // followHead makes line the head if it is the one that must come next: after an
 // anchor, that is first of all the anchored line itself.
 func followHead(head *mark, line []byte, at, end int64, anchor mark, chain *sealer) error {
-	r, err := decodeLine(line)
+	r, err := decodeLink(line)
 	if err != nil {
 		return err
 	}

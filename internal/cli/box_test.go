@@ -16,9 +16,11 @@ import (
 	"github.com/cove-sandbox/cove/internal/cli"
 	"github.com/cove-sandbox/cove/internal/config"
 	"github.com/cove-sandbox/cove/internal/daemon"
+	"github.com/cove-sandbox/cove/provider/local"
 )
 
 func TestMain(m *testing.M) {
+	local.Main()
 	// A command that starts a server starts this very program, which must not
 	// run the tests again. It plays a server that cannot start.
 	if len(os.Args) > 1 && os.Args[1] == "serve" {

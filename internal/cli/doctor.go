@@ -18,7 +18,8 @@ func (a *app) doctorCommand() *cobra.Command {
 		Short: "Show which providers are ready here and what they enforce",
 		Long: `Prints one row for each provider: whether it is ready, what stands between a
 sandbox and the host, and how far each limit holds: hard, soft or none. Below is
-what to do about those that are not ready.`,
+what to do about those that are not ready, and what is weaker here than it could
+be.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			reports, err := a.examine(cmd)
@@ -83,6 +84,11 @@ func showReports(w io.Writer, reports []cove.ProviderReport) error {
 		return err
 	}
 	for _, r := range reports {
+		for _, note := range r.Capabilities.Notes {
+			if _, err := fmt.Fprintf(w, "\n%s: %s\n", escape(r.Name), escape(note)); err != nil {
+				return err
+			}
+		}
 		if r.Capabilities.Ready {
 			continue
 		}

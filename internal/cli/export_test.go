@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/measure"
 	"github.com/cove-sandbox/cove/internal/wire"
 )
 
@@ -26,7 +27,7 @@ func CommandPaths() [][]string {
 			}
 		}
 	}
-	walk((&app{}).root(), nil)
+	walk((&app{}).root(nil), nil)
 	return all
 }
 
@@ -41,6 +42,8 @@ func HasExitCode(c cove.Code) bool { _, ok := exitCodes[c]; return ok }
 func Complain(w io.Writer, err error) { complain(w, err) }
 
 func PlatformError(err error) error { return platformError{err} }
+
+func ShowBench(w io.Writer, r measure.Report) error { return showBench(w, r) }
 
 func Coarse(d time.Duration) string { return coarse(d) }
 
@@ -91,4 +94,14 @@ func Unpack(dir string, r io.Reader, w io.Writer) error {
 	}
 	defer func() { _ = root.Close() }()
 	return (&app{sys: System{Stderr: w}}).unpack(root, r)
+}
+
+// CommandNames returns what each command is known by before it is made, and
+// its own name.
+func CommandNames() map[string]string {
+	names := map[string]string{}
+	for _, c := range (&app{}).commands() {
+		names[c.name] = c.make().Name()
+	}
+	return names
 }

@@ -26,7 +26,7 @@ type app struct {
 // Run runs one command and returns the exit code of the process.
 func Run(ctx context.Context, sys System) int {
 	a := &app{sys: sys}
-	root := a.root() //nolint:contextcheck // commands get ctx from ExecuteContext
+	root := a.root(sys.Args) //nolint:contextcheck // commands get ctx from ExecuteContext
 	root.SetArgs(sys.Args)
 	root.SetIn(sys.Stdin)
 	root.SetOut(sys.Stdout)
@@ -39,7 +39,32 @@ func Run(ctx context.Context, sys System) int {
 	return exitCode(err)
 }
 
-func (a *app) root() *cobra.Command {
+// command is one command below the root, made when it is needed.
+type command struct {
+	name, group string
+	make        func() *cobra.Command
+}
+
+func (a *app) commands() []command {
+	const work, operate = "work", "operate"
+	return []command{
+		{"run", work, a.runCommand},
+		{"code", work, a.codeCommand},
+		{"sandbox", work, a.sandboxCommand},
+		{"serve", operate, a.serveCommand},
+		{"doctor", operate, a.doctorCommand},
+		{"verify", operate, a.verifyCommand},
+		{"bench", operate, a.benchCommand},
+		{"key", operate, a.keyCommand},
+		{"audit", operate, a.auditCommand},
+		{"version", operate, a.versionCommand},
+	}
+}
+
+// root is the command line for args. Where they start with the name of a
+// command, no other one is made: a run must not wait for all flags of all of
+// them.
+func (a *app) root(args []string) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "cove",
 		Short: "Run code that nobody has read yet, in sandboxes that stay",
@@ -62,13 +87,14 @@ it is needed. With --url all commands talk to a server instead.`,
 		&cobra.Group{ID: "work", Title: "Run things:"},
 		&cobra.Group{ID: "operate", Title: "Operate Cove:"},
 	)
-	for _, c := range []*cobra.Command{a.runCommand(), a.codeCommand(), a.sandboxCommand()} {
-		c.GroupID = "work"
-		root.AddCommand(c)
+	commands := a.commands()
+	if i := slices.IndexFunc(commands, func(c command) bool { return len(args) > 0 && c.name == args[0] }); i >= 0 {
+		commands = commands[i : i+1]
 	}
-	for _, c := range []*cobra.Command{a.serveCommand(), a.doctorCommand(), a.keyCommand(), a.auditCommand(), a.versionCommand()} {
-		c.GroupID = "operate"
-		root.AddCommand(c)
+	for _, c := range commands {
+		made := c.make()
+		made.GroupID = c.group
+		root.AddCommand(made)
 	}
 	root.SetHelpCommandGroupID("operate")
 	root.SetCompletionCommandGroupID("operate")
@@ -152,7 +178,11 @@ func (a *app) load(cmd *cobra.Command, extra ...string) (config.Config, error) {
 	if f := cmd.Flags().Lookup("policy"); f != nil && config.IsPolicyFile(f.Value.String()) {
 		flags["policy"] = f.Value.String()
 	}
-	return config.Load(config.Sources{Env: a.sys.Env, Flags: flags, Providers: providerNames(), Root: isRoot()})
+	cfg, err := config.Load(config.Sources{Env: a.sys.Env, Flags: flags, Providers: providerNames(), Root: isRoot()})
+	if a.sys.Settled != nil {
+		a.sys.Settled() // whoever has the settings may do something
+	}
+	return cfg, err
 }
 
 // print writes the answer to a command: as JSON with --json, else as text.

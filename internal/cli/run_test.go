@@ -105,7 +105,6 @@ func TestRunThatCannotBegin(t *testing.T) {
 			t.Errorf("%v wrote %q", tc.args, s.out)
 		}
 	}
-	b.with("SANDBOX_PROVIDER", "").fails(125, `SANDBOX_PROVIDER: "local" is not part of this build; use fake`, "run", "--", "true")
 	b.with("REDIS_URL", "redis://r").fails(125, "REDIS_URL: asks for many nodes", "run", "--", "true")
 	b.with("COVE_ARCHIVE_URL", "s3://b").fails(125, "COVE_ARCHIVE_URL: asks for archives elsewhere", "run", "--", "true")
 }

@@ -158,3 +158,11 @@ func TestJournalsAreMergedByTime(t *testing.T) {
 		t.Error("an error is lost")
 	}
 }
+
+func TestCommandsAreMadeByTheirNames(t *testing.T) {
+	for known, own := range cli.CommandNames() {
+		if known != own {
+			t.Errorf("%s is known as %s", own, known)
+		}
+	}
+}

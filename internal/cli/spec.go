@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -96,7 +97,9 @@ func size(flag, text string) (cove.Bytes, error) {
 }
 
 // hugeTime is one part of Go's form. Where that is no time, it is too long for one.
-var hugeTime = regexp.MustCompile(`^\+?[0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h)$`)
+var hugeTime = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^\+?[0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h)$`)
+})
 
 // span reads a time above 0: seconds, or Go's own form.
 func span(flag, text string) (time.Duration, error) {
@@ -110,7 +113,7 @@ func span(flag, text string) (time.Duration, error) {
 			d = time.Duration(seconds * float64(time.Second))
 		}
 	}
-	if d > wire.Longest || err != nil && hugeTime.MatchString(text) {
+	if d > wire.Longest || err != nil && hugeTime().MatchString(text) {
 		return 0, cove.InvalidField(flag, "%.40s is out of range; the most is %.0fh", text, wire.Longest.Hours())
 	}
 	if err != nil || d <= 0 {

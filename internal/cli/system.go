@@ -22,25 +22,50 @@ type System struct {
 	Stdout io.Writer
 	Stderr io.Writer
 	Env    func(name string) (string, bool)
+
+	// Settled returns when the process is ready to be interrupted; nil: it is.
+	// Commands wait for it before they do anything that they would have to clean up.
+	Settled func()
 }
 
 // Main runs the command line of this process and returns its exit code. It
 // ends early, and cleans up, on SIGINT, SIGTERM and SIGHUP; a second one ends it
 // at once.
 func Main() int {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	listening := make(chan struct{})
+	go func() {
+		defer close(listening)
+		listen(ctx, stop)
+	}()
+	return Run(ctx, System{
+		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Env: config.Environment,
+		// Until then a signal ends the process, which has nothing to clean up yet.
+		Settled: func() { <-listening },
+	})
+}
+
+// listen makes signals end ctx with stop. The runtime takes its time for each
+// of them.
+func listen(ctx context.Context, stop func()) {
 	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) { // as nohup wants it
 		signals = append(signals, syscall.SIGHUP)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), signals...)
-	defer stop()
-	context.AfterFunc(ctx, stop)
+	heard := make(chan os.Signal, 1)
+	signal.Notify(heard, signals...)
 	// A closed pipe is an error of the write and not the end of the process,
 	// which has a sandbox to remove first.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	return Run(ctx, System{
-		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Env: config.Environment,
-	})
+	go func() {
+		select {
+		case <-heard:
+			signal.Stop(heard) // the next one ends the process
+			stop()
+		case <-ctx.Done():
+		}
+	}()
 }
 
 // terminal returns the descriptor of a stream that is one.

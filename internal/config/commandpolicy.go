@@ -33,7 +33,7 @@ func (p *Policies) fromNode(n node) error {
 	all := Policies{}
 	for _, b := range n.tree {
 		switch {
-		case !plainName.MatchString(b.key):
+		case !plainName(b.key):
 			return atLine(b.line, "%.80q is not a name; use up to 64 small letters, digits, - . and _", b.key)
 		case slices.Contains(builtinPolicies, b.key):
 			return atLine(b.line, "%s is built in; choose another name", b.key)
@@ -121,7 +121,7 @@ func (l *loader) readPolicy() error {
 		return err
 	}
 	name := strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
-	if !plainName.MatchString(name) || slices.Contains(builtinPolicies, name) {
+	if !plainName(name) || slices.Contains(builtinPolicies, name) {
 		return l.wrong("SANDBOX_COMMAND_POLICY", "%.80q cannot be the name of a policy; name the file with small letters, digits, - . and _", name)
 	}
 	policy, err := commandPolicyFrom(branch{key: name, line: 1, node: tree})

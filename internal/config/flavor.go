@@ -3,8 +3,8 @@ package config
 import (
 	"maps"
 	"reflect"
-	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/cove-sandbox/cove"
 )
@@ -24,7 +24,16 @@ func builtinFlavors() Flavors {
 // Names returns the names, sorted.
 func (f Flavors) Names() []string { return slices.Sorted(maps.Keys(f)) }
 
-var plainName = regexp.MustCompile(`^[a-z0-9][a-z0-9_.-]{0,63}$`)
+const maxPlainName = 64
+
+// plainName reports whether a name can stand in a file of settings, a flag and
+// a path: small letters, digits, and inside it also - . and _.
+func plainName(name string) bool {
+	bad := strings.ContainsFunc(name, func(c rune) bool {
+		return (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '_' && c != '.' && c != '-'
+	})
+	return !bad && name != "" && len(name) <= maxPlainName && !strings.ContainsAny(name[:1], "_.-")
+}
 
 // flavorFields are the settings of one flavor, checked like any other.
 func flavorFields() map[string]Setting {
@@ -38,7 +47,7 @@ func flavorFields() map[string]Setting {
 func (f *Flavors) fromNode(n node) error {
 	all := builtinFlavors()
 	for _, b := range n.tree {
-		if !plainName.MatchString(b.key) {
+		if !plainName(b.key) {
 			return atLine(b.line, "%.80q is not a name; use up to 64 small letters, digits, - . and _", b.key)
 		}
 		r, err := resourcesFrom(b)

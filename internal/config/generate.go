@@ -24,7 +24,7 @@ func EnvExample() string {
 		"# This file is generated from internal/config; docs/configuration.md says more.\n" +
 		"# A variable that is set to nothing counts as not set.\n")
 	section := ""
-	for _, s := range Settings() {
+	for _, s := range settings() {
 		if s.onlyInFile() {
 			continue
 		}
@@ -119,7 +119,7 @@ func Docs() string {
 	var b strings.Builder
 	b.WriteString(docsHead)
 	section := "-"
-	for _, s := range Settings() {
+	for _, s := range settings() {
 		if s.onlyInFile() {
 			section = s.docsHeading(&b, section, "Only in the file", "| key | default | meaning |\n|---|---|---|\n")
 			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", s.Key, s.shownDefault(), cell(s.Doc))

@@ -1,8 +1,6 @@
 package config
 
 import (
-	"bufio"
-	"bytes"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -46,14 +44,16 @@ func meminfoTotal(h Host) cove.Bytes {
 	if err != nil {
 		return 0
 	}
-	for lines := bufio.NewScanner(bytes.NewReader(data)); lines.Scan(); {
-		if fields := strings.Fields(lines.Text()); len(fields) >= 2 && fields[0] == "MemTotal:" {
-			n, err := strconv.ParseInt(fields[1], 10, 64)
-			if err != nil || n < 0 {
-				return 0
-			}
-			return cove.Bytes(n) * cove.KiB
+	for line := range strings.Lines(string(data)) {
+		text, ok := strings.CutPrefix(line, "MemTotal:")
+		if !ok {
+			continue
 		}
+		n, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(text), "kB")), 10, 64)
+		if err != nil || n < 0 {
+			return 0
+		}
+		return cove.Bytes(n) * cove.KiB
 	}
 	return 0
 }

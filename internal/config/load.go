@@ -33,7 +33,7 @@ func Load(src Sources) (Config, error) {
 	if src.Host == nil {
 		src.Host = thisMachine{}
 	}
-	l := loader{Sources: src, settings: Settings(), config: Config{origins: map[string]Origin{}}}
+	l := loader{Sources: src, settings: settings(), config: Config{origins: map[string]Origin{}}}
 	for _, step := range []func() error{l.defaults, l.home, l.file, l.environment, l.flags, l.readPolicy, l.derive, l.check} {
 		if err := step(); err != nil {
 			return Config{}, err

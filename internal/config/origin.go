@@ -31,7 +31,7 @@ func (c Config) Origin(name string) Origin {
 // reads, under the names that were written.
 func (c Config) Unused() []string {
 	var names []string
-	for _, s := range Settings() {
+	for _, s := range settings() {
 		if s.Later && c.IsSet(s.name()) {
 			names = append(names, c.called(s.name()))
 		}

@@ -136,7 +136,7 @@ type Value struct {
 // masked.
 func (c Config) Values() []Value {
 	var all []Value
-	for _, s := range Settings() {
+	for _, s := range settings() {
 		o := c.Origin(s.name())
 		from := o.Name
 		if o.Place != "" {
@@ -159,7 +159,7 @@ func (c Config) PrintJSON(w io.Writer) error {
 func (c Config) PrintYAML(w io.Writer) error {
 	var b strings.Builder
 	section := ""
-	for _, s := range Settings() {
+	for _, s := range settings() {
 		group, key, inGroup := strings.Cut(s.Key, ".")
 		if !inGroup {
 			group, key = "", s.Key

@@ -1,8 +1,11 @@
 package config
 
 import (
+	"iter"
 	"reflect"
+	"slices"
 	"strings"
+	"sync"
 )
 
 // Setting describes one setting, from the tags of its field.
@@ -27,18 +30,23 @@ type Setting struct {
 }
 
 // Settings returns every setting in the order of [Config].
-func Settings() []Setting { return settingsOf(reflect.TypeFor[Config](), "", "", nil) }
+func Settings() []Setting { return slices.Clone(settings()) }
 
-func settingsOf(t reflect.Type, prefix, section string, path []int) []Setting {
-	var all []Setting
+// settings are read from the tags once, by every process at its start: what
+// follows is written to be quick. Nobody changes them.
+var settings = sync.OnceValue(func() []Setting {
+	return appendSettings(make([]Setting, 0, 128), reflect.TypeFor[Config](), "", "", nil)
+})
+
+func appendSettings(all []Setting, t reflect.Type, prefix, section string, path []int) []Setting {
 	for i := range t.NumField() {
 		f := t.Field(i)
 		if !f.IsExported() {
 			continue
 		}
-		index := append(append([]int(nil), path...), i)
+		index := append(slices.Clip(path), i)
 		if f.Type.Kind() == reflect.Struct {
-			all = append(all, settingsOf(f.Type, f.Tag.Get("key")+".", f.Tag.Get("doc"), index)...)
+			all = appendSettings(all, f.Type, f.Tag.Get("key")+".", f.Tag.Get("doc"), index)
 			continue
 		}
 		all = append(all, settingOf(f, prefix, section, index))
@@ -47,28 +55,60 @@ func settingsOf(t reflect.Type, prefix, section string, path []int) []Setting {
 }
 
 func settingOf(f reflect.StructField, prefix, section string, index []int) Setting {
-	s := Setting{
-		Env:     f.Tag.Get("env"),
-		Alias:   f.Tag.Get("alias"),
-		Flag:    f.Tag.Get("flag"),
-		Default: f.Tag.Get("default"),
-		Shown:   f.Tag.Get("shown"),
-		Doc:     f.Tag.Get("doc"),
-		Section: section,
-		Later:   f.Tag.Get("later") != "",
-		Secret:  f.Type == reflect.TypeFor[Secret](),
-		OneOf:   strings.Fields(f.Tag.Get("oneof")),
-		unit:    f.Tag.Get("unit"),
-		min:     f.Tag.Get("min"),
-		max:     f.Tag.Get("max"),
-		schemes: strings.Fields(f.Tag.Get("url")),
-		index:   index,
-		typ:     f.Type,
-	}
-	if key := f.Tag.Get("key"); key != "" {
-		s.Key = prefix + key
+	s := Setting{Section: section, Secret: f.Type == reflect.TypeFor[Secret](), index: index, typ: f.Type}
+	for name, text := range tags(f.Tag) {
+		switch name {
+		case "env":
+			s.Env = text
+		case "alias":
+			s.Alias = text
+		case "key":
+			s.Key = prefix + text
+		case "flag":
+			s.Flag = text
+		case "default":
+			s.Default = text
+		case "shown":
+			s.Shown = text
+		case "doc":
+			s.Doc = text
+		case "later":
+			s.Later = true
+		case "oneof":
+			s.OneOf = strings.Fields(text)
+		case "unit":
+			s.unit = text
+		case "min":
+			s.min = text
+		case "max":
+			s.max = text
+		case "url":
+			s.schemes = strings.Fields(text)
+		}
 	}
 	return s
+}
+
+// tags yields all that a tag says. The only thing in it that is written with a
+// backslash is a quote.
+func tags(tag reflect.StructTag) iter.Seq2[string, string] {
+	return func(yield func(name, text string) bool) {
+		for rest := string(tag); ; {
+			name, after, ok := strings.Cut(strings.TrimLeft(rest, " "), `:"`)
+			text, next, closed := strings.Cut(after, `"`)
+			if !ok || !closed {
+				return
+			}
+			for strings.HasSuffix(text, `\`) {
+				more, last, _ := strings.Cut(next, `"`)
+				text, next = strings.TrimSuffix(text, `\`)+`"`+more, last
+			}
+			if !yield(name, text) {
+				return
+			}
+			rest = next
+		}
+	}
 }
 
 // name is how code speaks of a setting whoever set it.

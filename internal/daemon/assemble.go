@@ -25,6 +25,10 @@ type site struct {
 	store  func(ctx context.Context) (cove.Store, error) // opened after the journal
 	spares int                                           // sandboxes kept ready
 	logger *slog.Logger
+
+	// run is what the only session of a run in process will ask for, or nil for a
+	// server. What such a run makes ends with it.
+	run *cove.Spec
 }
 
 // assembly is a running engine and all that it stands on.
@@ -46,21 +50,24 @@ func assemble(ctx context.Context, cfg config.Config, at site) (_ *assembly, err
 	if err := buildable(cfg); err != nil {
 		return nil, err
 	}
-	pol, err := Policy(cfg)
-	if err != nil {
-		return nil, err
-	}
-	list, err := providers(filepath.Join(at.dir, "providers"))
+	ec := engineConfig(cfg)
+	list, err := providers(filepath.Join(at.dir, "providers"), at.run != nil, at.wanted(&ec))
 	if err != nil {
 		return nil, err
 	}
 	for _, p := range list {
 		a.later(p.Close)
 	}
+	ahead := at.prepare(ctx, ec, list)
+	a.later(ahead.discard)
+	pol, err := Policy(cfg)
+	if err != nil {
+		return nil, err
+	}
 	if err := ready(ctx, cfg, list); err != nil {
 		return nil, err
 	}
-	journal, err := audit.Open(audit.Config{Dir: filepath.Join(at.dir, "journal"), Node: at.node}) //nolint:contextcheck // the journal outlives the call
+	journal, err := audit.Open(audit.Config{Dir: filepath.Join(at.dir, "journal"), Node: at.node, Brief: at.run != nil}) //nolint:contextcheck // the journal outlives the call
 	if err != nil {
 		return nil, err
 	}
@@ -79,14 +86,38 @@ func assemble(ctx context.Context, cfg config.Config, at site) (_ *assembly, err
 		return nil, homeError(at.dir, err)
 	}
 	a.later(output.Close)
-	ec := engineConfig(cfg)
 	ec.Providers, ec.Policy, ec.Policies, ec.Store, ec.Journal = list, pol, pol.Profiles(), a.store, journal
 	ec.Archives, ec.Output, ec.Kernels, ec.Runner = archives, output, kernels(), runner()
 	ec.PoolSize, ec.Node, ec.Logger = at.spares, at.node, at.logger
+	ec.Fleeting, ec.Spare = at.run != nil, ahead.take
 	if a.engine, err = engine.Open(ctx, ec); err != nil {
 		return nil, err
 	}
 	return a, nil
+}
+
+// wanted returns the providers to open: for a run the one that it names, or
+// those of the settings, because each takes its time; else all.
+func (at site) wanted(ec *engine.Config) []string {
+	if at.run == nil || at.run.Provider != "" && !slices.Contains(ProviderNames(), at.run.Provider) {
+		return ProviderNames()
+	}
+	if at.run.Provider != "" {
+		ec.Provider, ec.Fallback = at.run.Provider, nil
+	}
+	return append([]string{ec.Provider}, ec.Fallback...)
+}
+
+// prepare begins to make the sandbox of the run, if there is one.
+func (at site) prepare(ctx context.Context, ec engine.Config, list []cove.Provider) *early {
+	if at.run == nil {
+		return nil
+	}
+	mold, ok := ec.MoldOf(*at.run)
+	if !ok {
+		return nil
+	}
+	return prepareEarly(ctx, list, mold, ec.StartTimeout)
 }
 
 func (a *assembly) later(close func() error) { a.close = append(a.close, close) }

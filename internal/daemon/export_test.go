@@ -5,6 +5,8 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"github.com/cove-sandbox/cove"
 )
 
 // What tests need beside the exported names.
@@ -57,3 +59,14 @@ func (h Home) TakeSpawn(ctx context.Context) (free func() error, err error) {
 	}
 	return l.free, nil
 }
+
+// Early is a spare that is prepared ahead of its session.
+type Early = early
+
+func PrepareEarly(ctx context.Context, list []cove.Provider, m cove.Mold, within time.Duration) *Early {
+	return prepareEarly(ctx, list, m, within)
+}
+
+func (e *early) Take(ctx context.Context, m cove.Mold) (cove.Spare, bool) { return e.take(ctx, m) }
+
+func (e *early) Discard() error { return e.discard() }

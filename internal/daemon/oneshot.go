@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"iter"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -29,7 +30,11 @@ type Local struct {
 // OneShot returns a platform for one run in this process, as the user who runs
 // it. Any number of processes may have one at a time; each has a lane of
 // COVE_HOME to itself, and sessions are forgotten with it. The caller closes it.
-func OneShot(ctx context.Context, cfg config.Config) (*Local, error) {
+//
+// spec is what the session of the run will ask for. Its sandbox is prepared
+// while the platform is put together; a session that wants another one gets it
+// all the same, later.
+func OneShot(ctx context.Context, cfg config.Config, spec cove.Spec) (*Local, error) {
 	home, err := OpenHome(cfg.Home)
 	if err != nil {
 		return nil, err
@@ -41,6 +46,7 @@ func OneShot(ctx context.Context, cfg config.Config) (*Local, error) {
 	parts, err := assemble(ctx, cfg, site{
 		dir: l.dir, node: cfg.NodeID + "/" + l.name(), logger: slog.New(slog.DiscardHandler),
 		store: func(context.Context) (cove.Store, error) { return memory.New(), nil },
+		run:   &spec,
 	})
 	if err != nil {
 		return nil, errors.Join(err, l.giveBack(false))
@@ -73,16 +79,7 @@ func (h Home) takeLane() (*lane, error) {
 	if err != nil {
 		return nil, homeError(h.dir, err)
 	}
-	order := make([]int, 0, maxLanes)
-	for _, n := range known {
-		if _, err := os.Lstat(h.lane(n).inUse()); err == nil {
-			order = append(order, n)
-		}
-	}
-	for n := range maxLanes {
-		order = append(order, n)
-	}
-	for _, n := range order {
+	for n := range laneOrder(known, func(n int) bool { _, err := os.Lstat(h.lane(n).inUse()); return err == nil }) {
 		l := h.lane(n)
 		err := l.take()
 		if err == nil {
@@ -93,6 +90,23 @@ func (h Home) takeLane() (*lane, error) {
 		}
 	}
 	return nil, cove.Errorf(cove.Exhausted, "%d runs are under way in %s already", maxLanes, h.dir).Remedy("wait for some to end, or use cove serve")
+}
+
+// laneOrder yields the lanes to try: those of known that are in use, and then
+// all.
+func laneOrder(known []int, inUse func(int) bool) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for _, n := range known {
+			if inUse(n) && !yield(n) {
+				return
+			}
+		}
+		for n := range maxLanes {
+			if !yield(n) {
+				return
+			}
+		}
+	}
 }
 
 func (h Home) lane(n int) *lane {

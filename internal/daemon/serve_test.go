@@ -18,9 +18,11 @@ import (
 	"github.com/cove-sandbox/cove/client"
 	"github.com/cove-sandbox/cove/internal/config"
 	"github.com/cove-sandbox/cove/internal/daemon"
+	"github.com/cove-sandbox/cove/provider/local"
 )
 
 func TestMain(m *testing.M) {
+	local.Main()
 	// Connect starts this very program, which must not run the tests again. It
 	// plays a server that says nothing and ends.
 	if len(os.Args) > 1 && os.Args[1] == "serve" {
@@ -322,7 +324,7 @@ func TestOneShotsShareNothingWithTheServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := daemon.OneShot(t.Context(), cfg)
+	l, err := daemon.OneShot(t.Context(), cfg, cove.Spec{})
 	if err != nil {
 		t.Fatal(err)
 	}

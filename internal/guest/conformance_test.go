@@ -86,7 +86,7 @@ func TestConformance(t *testing.T) {
 			providertest.Run(t, func(t *testing.T) cove.Provider {
 				return &thin{t: t, at: place{framed: framed, namespaces: true, user: true}, boxes: map[cove.ID]*thinBox{}}
 			}, "exec", "streams", "files", "names", "writes", "list", "watch", "archive", "hostile_archive", "signals", "timeouts",
-				"kill", "background", "concurrency", "dial", "usage")
+				"kill", "background", "terminal", "concurrency", "dial", "usage")
 		})
 	}
 }

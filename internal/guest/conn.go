@@ -4,19 +4,13 @@ package guest
 
 import (
 	"context"
-	"errors"
 	"io"
 	"math/rand/v2"
 	"sync"
-	"time"
 
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/internal/guest/protocol"
 )
-
-// sendPatience is how long an agent may leave its messages lying. After that
-// it is taken for dead.
-const sendPatience = 30 * time.Second
 
 // Options says what the host knows of a sandbox and its agent does not.
 type Options struct {
@@ -132,29 +126,6 @@ func (c *Conn) Shutdown(ctx context.Context) error {
 	return err
 }
 
-// Setup sends the agent's Setup its orders, with descriptors, which it takes
-// over. Only the descriptors transport can pass any.
-func (c *Conn) Setup(ctx context.Context, body []byte, fds ...int) error {
-	var streams []*protocol.Stream
-	for _, fd := range fds {
-		streams = append(streams, protocol.NewStream(fd, protocol.Duplex))
-	}
-	if len(fds) > protocol.MaxStreams || len(fds) > 0 && c.link.Relayed() {
-		for _, s := range streams {
-			s.Close()
-		}
-		return cove.Errorf(cove.Internal, "setup: %d descriptors cannot be passed to this agent", len(fds))
-	}
-	a, err := c.call(ctx, protocol.KindSetup, body, streams...)
-	if err != nil {
-		return err
-	}
-	if !a.OK() {
-		return cove.Wrap(cove.Internal, errnoOf(a.Reply), "the sandbox cannot be set up: %s", printable(a.Text))
-	}
-	return nil
-}
-
 // plain is a call whose answer holds nothing.
 func (c *Conn) plain(ctx context.Context, kind protocol.Kind, body []byte) error {
 	a, err := c.call(ctx, kind, body)
@@ -197,9 +168,7 @@ func (c *Conn) begin(ctx context.Context, p *process) (uint64, chan answer, erro
 }
 
 func (c *Conn) finish(ctx context.Context, id uint64, ch chan answer, kind protocol.Kind, body []byte, streams []*protocol.Stream) (answer, error) {
-	late := time.AfterFunc(sendPatience, func() { c.fail(lost(errors.New("it takes no more messages"))) })
 	err := c.link.Send(&protocol.Message{Kind: kind, ID: id, Body: body, Streams: streams})
-	late.Stop()
 	if err != nil {
 		c.fail(lost(err))
 	}

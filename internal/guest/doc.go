@@ -30,7 +30,6 @@
 //
 //	request            body      streams       reply
 //	hello              –                       Greeting
-//	setup              opaque    descriptors   –, or a sentence that says what failed
 //	start              Start     see Stdio     –, with TTY the terminal (both ways)
 //	signal             Poke                    –
 //	kill               Poke                    –, when the tree is gone
@@ -75,10 +74,15 @@
 // # Programs
 //
 // A program is looked up in the PATH of its own environment, inside, and leads a
-// session of its own. It is the reaper of its descendants while it lives, so
-// that kill finds all of them, whatever they did with sessions and forks; what
-// it leaves behind becomes the agent's, who remembers whose it was. When several
-// programs end in the same moment, what they left belongs to all of them.
+// process group of its own; with a terminal it leads a session, and without one
+// it is in the agent's, which has no terminal. It is the reaper of its
+// descendants while it lives, so that kill finds all of them, whatever they did
+// with sessions and forks; what it leaves behind becomes the agent's, who
+// remembers whose it was. When several programs end in the same moment, what
+// they left belongs to all of them.
+//
+// Signals mean nothing to the agent: programs have its user and could send it
+// any. What ends it is the end of the link, the host, or a fault of its own.
 //
 // The end of a program is told when the program itself has ended. What is in its
 // pipes at that time is all the host still delivers: with descriptors it reads

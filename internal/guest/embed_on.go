@@ -4,7 +4,8 @@ package guest
 
 import _ "embed"
 
-// lean is the lean agent, which the build made before.
+// lean is the lean agent. The file is not in the tree: scripts/build.sh makes it
+// for the machine that it builds for, and lays it over this place.
 //
-//go:embed embedded/agent.bin
+//go:embed agent.bin
 var lean []byte

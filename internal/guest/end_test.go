@@ -125,6 +125,7 @@ func TestShutdown(t *testing.T) {
 }
 
 func TestNothingIsLeft(t *testing.T) {
+	needTerminal(t)
 	for name, p := range places() {
 		t.Run(name, func(t *testing.T) {
 			_ = connect(t, p).Close() // what is made once and kept is made now
@@ -190,7 +191,6 @@ func TestExecutable(t *testing.T) {
 	if err != nil || r.ExitCode != 4 {
 		t.Errorf("%+v, %v", r, err)
 	}
-	wants(t, cove.Internal, c.Setup(t.Context(), nil), "a setup where there is none")
 	if d := cmp.Diff(cove.Exited, r.Outcome); d != "" {
 		t.Error(d)
 	}

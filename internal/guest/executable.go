@@ -19,13 +19,16 @@ import (
 // good in this process and in what it forks.
 func Executable() (string, error) { return executable() }
 
+// Self is the path of this executable.
+const Self = "/proc/self/exe"
+
 var executable = sync.OnceValues(func() (string, error) { return load(lean) })
 
 // load puts an executable into memory that nobody can write to, not even a
 // sandbox that breaks out through /proc/self/exe.
 func load(image []byte) (string, error) {
 	if len(image) == 0 {
-		return "/proc/self/exe", nil
+		return Self, nil
 	}
 	fd, err := sealed(image)
 	if err != nil {

@@ -11,12 +11,12 @@ import (
 	"io"
 	"io/fs"
 	"net"
-	"strconv"
 	"strings"
 	"testing"
 	"testing/iotest"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"github.com/cove-sandbox/cove"
 )
@@ -222,14 +222,46 @@ func TestWatch(t *testing.T) {
 	})
 }
 
+// listenAlone listens on a port of an address that is free on the other
+// loopback, and stays so: others on this host take ports, too.
+func listenAlone(t *testing.T, address string, family int, other unix.Sockaddr) net.Listener {
+	t.Helper()
+	const tries = 20
+	for range tries {
+		l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", address)
+		if err != nil {
+			return nil // no such loopback here
+		}
+		t.Cleanup(func() { l.Close() })
+		port := l.Addr().(*net.TCPAddr).Port
+		switch to := other.(type) {
+		case *unix.SockaddrInet4:
+			to.Port = port
+		case *unix.SockaddrInet6:
+			to.Port = port
+		}
+		fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			return l // there is only one
+		}
+		t.Cleanup(func() { _ = unix.Close(fd) })
+		if err := unix.Bind(fd, other); !errors.Is(err, unix.EADDRINUSE) {
+			return l
+		}
+	}
+	t.Fatal("no port is free on both loopbacks")
+	return nil
+}
+
 func TestDial(t *testing.T) {
 	everywhere(t, func(t *testing.T, c *guestAt) {
-		for _, address := range []string{"127.0.0.1:0", "[::1]:0"} {
-			l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", address)
-			if err != nil {
-				continue // no such loopback here
+		for _, l := range []net.Listener{
+			listenAlone(t, "127.0.0.1:0", unix.AF_INET6, &unix.SockaddrInet6{Addr: [16]byte{15: 1}}),
+			listenAlone(t, "[::1]:0", unix.AF_INET, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}),
+		} {
+			if l == nil {
+				continue
 			}
-			defer l.Close()
 			go func() {
 				conn, err := l.Accept()
 				if err != nil {
@@ -238,9 +270,7 @@ func TestDial(t *testing.T) {
 				_, _ = io.Copy(conn, conn)
 				_ = conn.Close()
 			}()
-			_, port, _ := net.SplitHostPort(l.Addr().String())
-			n, _ := strconv.Atoi(port)
-			conn, err := c.Dial(t.Context(), n)
+			conn, err := c.Dial(t.Context(), l.Addr().(*net.TCPAddr).Port)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -3,11 +3,14 @@
 package guest_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -16,12 +19,14 @@ import (
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/internal/guest"
 	"github.com/cove-sandbox/cove/internal/guest/agent"
+	"github.com/cove-sandbox/cove/internal/linux/forkexec"
 	"github.com/cove-sandbox/cove/internal/linux/linuxtest"
+	"github.com/cove-sandbox/cove/internal/linux/netns"
 )
 
 func TestMain(m *testing.M) {
 	if os.Args[0] == agent.Name {
-		os.Exit(agent.Main(agent.DefaultFD, nil))
+		os.Exit(agent.Main(agent.DefaultFD))
 	}
 	linuxtest.Main(m, map[string]linuxtest.Func{"agent": playAgent})
 }
@@ -29,28 +34,62 @@ func TestMain(m *testing.M) {
 // sandboxUser is who programs are in the namespaces that root makes.
 const sandboxUser = 1000
 
-// playAgent is the agent. With a directory as its argument it makes that the
-// top of a small tree of its own first.
+// stage is where an agent plays, told to the child by its arguments.
+type stage struct {
+	Top    string // becomes the top of a small tree of its own; "" means no tree
+	User   bool   // somebody ordinary inside, where root makes the namespaces
+	Locked bool   // behind all walls of a sandbox
+	Lean   bool   // as the executable that is the second file
+	NoProc bool   // without /proc
+}
+
+// playAgent is the agent, after the walls are up.
 func playAgent(args []string) error {
-	if len(args) > 0 {
-		if err := enter(args[0]); err != nil {
+	var s stage
+	if err := json.Unmarshal([]byte(args[0]), &s); err != nil {
+		return err
+	}
+	// A wall is put around one thread, which becomes the agent.
+	runtime.LockOSThread()
+	if s.Locked {
+		if err := netns.Loopback(); err != nil {
 			return err
 		}
 	}
-	setup := func(body []byte, fds []int) error {
-		if string(body) == "fail" {
-			return fmt.Errorf("mount %d: %w", len(fds), syscall.EPERM)
+	if s.Top != "" {
+		if err := enter(s); err != nil {
+			return err
 		}
-		return nil
 	}
-	if code := agent.Main(linuxtest.FirstFile, setup); code != 0 {
+	if s.Lean {
+		return becomeLean(s.Locked)
+	}
+	if code := agent.Main(linuxtest.FirstFile); code != 0 {
 		return fmt.Errorf("agent ended with %d", code)
 	}
 	return nil
 }
 
+// becomeLean turns this process into the lean agent.
+func becomeLean(locked bool) error {
+	const image = linuxtest.FirstFile + 1
+	if err := unix.Dup3(linuxtest.FirstFile, agent.DefaultFD, 0); err != nil {
+		return err
+	}
+	unix.CloseOnExec(linuxtest.FirstFile)
+	unix.CloseOnExec(image)
+	if locked {
+		if err := lockUp(); err != nil {
+			return err
+		}
+	}
+	err := unix.Exec(fmt.Sprintf("/proc/self/fd/%d", image), []string{agent.Name}, agent.Env())
+	return fmt.Errorf("exec: %w", err)
+}
+
 // enter makes top a root with the host's programs, and a workspace of its own.
-func enter(top string) error {
+func enter(s stage) error {
+	top, user := s.Top, s.User
 	steps := []func() error{
 		func() error { return unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "") },
 		func() error { return unix.Mount("tmpfs", top, "tmpfs", 0, "mode=755") },
@@ -65,7 +104,7 @@ func enter(top string) error {
 	owned := func(dir string) {
 		full := filepath.Join(top, dir)
 		steps = append(steps, func() error { return os.MkdirAll(full, 0o777) }, func() error { return os.Chmod(full, 0o777) })
-		if os.Getuid() == 0 && os.Getenv("COVE_TEST_USER") != "" {
+		if user {
 			steps = append(steps, func() error { return os.Chown(full, sandboxUser, sandboxUser) })
 		}
 	}
@@ -74,7 +113,12 @@ func enter(top string) error {
 	owned("home")
 	steps = append(steps,
 		func() error { return os.Mkdir(filepath.Join(top, "proc"), 0o755) },
-		func() error { return unix.Mount("proc", filepath.Join(top, "proc"), "proc", 0, "") },
+		func() error {
+			if s.NoProc {
+				return nil
+			}
+			return unix.Mount("proc", filepath.Join(top, "proc"), "proc", 0, "")
+		},
 		func() error {
 			return unix.Mount("devpts", filepath.Join(top, "dev/pts"), "devpts", 0, "newinstance,ptmxmode=0666")
 		},
@@ -84,7 +128,7 @@ func enter(top string) error {
 		func() error { return unix.Chroot(top) },
 		func() error { return os.Chdir("/workspace") },
 	)
-	if os.Getenv("COVE_TEST_USER") != "" {
+	if user {
 		steps = append(steps, func() error { return syscall.Setgroups(nil) }, func() error { return syscall.Setresgid(sandboxUser, sandboxUser, sandboxUser) },
 			func() error { return syscall.Setresuid(sandboxUser, sandboxUser, sandboxUser) })
 	}
@@ -101,6 +145,9 @@ type place struct {
 	framed     bool
 	namespaces bool
 	user       bool // as root only: become an ordinary user inside
+	lean       bool // as the executable of its own
+	locked     bool // lean, in namespaces, behind all walls
+	noProc     bool // in namespaces, without /proc
 }
 
 func places() map[string]place {
@@ -123,15 +170,18 @@ type guestAt struct {
 // connect starts an agent, which ends with the test.
 func connect(t testing.TB, p place, change ...func(*guest.Options)) *guestAt {
 	t.Helper()
+	linuxtest.Need(t, forkexec.Probe())
 	opts := guest.Options{Dir: t.TempDir(), Env: map[string]string{"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/tmp", "LC_ALL": "C.UTF-8"}}
 	child := linuxtest.Child{Name: "agent"}
-	if p.namespaces {
-		linuxtest.Need(t, unshareWorks())
-		child.Args = []string{t.TempDir()}
+	s := stage{NoProc: p.noProc, User: p.user, Lean: p.lean || p.locked, Locked: p.locked}
+	if p.namespaces || p.locked {
+		linuxtest.Need(t, canEnter(p.user))
+		s.Top = t.TempDir()
 		child.Clone = unix.CLONE_NEWPID | unix.CLONE_NEWNS
-		if p.user {
-			child.Env = []string{"COVE_TEST_USER=1"}
-		} else {
+		if p.locked {
+			child.Clone |= unix.CLONE_NEWNET
+		}
+		if !p.user {
 			child.Clone |= unix.CLONE_NEWUSER
 		}
 		opts.Dir, opts.Env["HOME"] = cove.WorkspacePath, "/home"
@@ -149,6 +199,14 @@ func connect(t testing.TB, p place, change ...func(*guest.Options)) *guestAt {
 	}
 	theirs := os.NewFile(uintptr(fds[1]), "agent")
 	child.Files = []*os.File{theirs}
+	if s.Lean {
+		child.Files = append(child.Files, leanFile(t))
+	}
+	args, err := json.Marshal(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	child.Args = []string{string(args)}
 	var errs strings.Builder
 	cmd := linuxtest.Start(t, child, nil, &errs)
 	theirs.Close()
@@ -174,8 +232,74 @@ func connect(t testing.TB, p place, change ...func(*guest.Options)) *guestAt {
 	return &guestAt{c, opts.Dir, cmd}
 }
 
-func unshareWorks() error {
-	return exec.Command("unshare", "-Urmpf", "--mount-proc", "true").Run()
+// leanAgent is the agent as it is shipped, kept in memory: nothing of it is left
+// on disk.
+var leanAgent = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "cove-agent-*")
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	file := filepath.Join(dir, agent.Name)
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", file, "../../cmd/cove-agent")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w: %s", err, out)
+	}
+	image, err := os.ReadFile(file)
+	if err != nil {
+		return "", err
+	}
+	return guest.Load(image)
+})
+
+func leanFile(t testing.TB) *os.File {
+	t.Helper()
+	path, err := leanAgent()
+	if err != nil {
+		t.Fatalf("build the agent: %v", err)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
+// canEnter reports why an agent cannot get namespaces and a small tree here, as
+// its own user or with a user namespace.
+func canEnter(user bool) error {
+	if user {
+		return enterAsRoot()
+	}
+	return enterAsUser()
+}
+
+var (
+	enterAsRoot = sync.OnceValue(func() error { return tryUnshare("-mpf") })
+	enterAsUser = sync.OnceValue(func() error { return tryUnshare("-Urmpf") })
+)
+
+func tryUnshare(how string) error {
+	script := "test -d /dev/pts && test -e /dev/ptmx && mount -t tmpfs none /tmp && mount -t devpts -o newinstance none /dev/pts && chroot / true"
+	if how == "-mpf" {
+		script += fmt.Sprintf(" && chown %d /tmp", sandboxUser)
+	}
+	if out, err := exec.Command("unshare", how, "--mount-proc", "sh", "-c", script).CombinedOutput(); err != nil {
+		return fmt.Errorf("namespaces with mounts of their own: unshare %s: %w: %s", how, err, out)
+	}
+	return nil
+}
+
+// needTerminal skips a test where the kernel gives no terminals.
+func needTerminal(t testing.TB) {
+	t.Helper()
+	f, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err == nil {
+		f.Close()
+	}
+	linuxtest.Need(t, err)
 }
 
 // startExecutable runs an agent as providers do.
@@ -187,7 +311,7 @@ func startExecutable(t *testing.T, path string) *guest.Conn {
 	}
 	theirs := os.NewFile(uintptr(fds[1]), "agent")
 	cmd := exec.Command(path)
-	cmd.Args, cmd.ExtraFiles, cmd.Stderr = []string{agent.Name}, []*os.File{theirs}, os.Stderr
+	cmd.Args, cmd.Env, cmd.ExtraFiles, cmd.Stderr = []string{agent.Name}, agent.Env(), []*os.File{theirs}, os.Stderr
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -147,11 +147,6 @@ func TestRefusals(t *testing.T) {
 	}
 	_, err = c.Dial(t.Context(), 1)
 	wants(t, cove.Unavailable, err, "dialing nobody")
-	wants(t, cove.Internal, c.Setup(t.Context(), []byte("fail")), "a setup that fails")
-	wants(t, cove.Internal, c.Setup(t.Context(), nil, -1, -1, -1, -1, -1), "five descriptors")
-	if err := c.Setup(t.Context(), []byte("fine")); err != nil {
-		t.Error(err)
-	}
 	if err := c.Ping(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -300,7 +295,77 @@ func TestKillReachesAll(t *testing.T) {
 	})
 }
 
+// TestManyOrphans leaves more processes behind than an agent looks after one by
+// one.
+func TestManyOrphans(t *testing.T) {
+	for name, p := range map[string]place{"descriptors": {namespaces: true}, "framed": {namespaces: true, framed: true}} {
+		t.Run(name, func(t *testing.T) {
+			c := connect(t, p)
+			left := func() int {
+				t.Helper()
+				u, err := c.Usage(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				return u.PIDs
+			}
+			const many = "i=0; while [ $i -lt 300 ]; do %s >/dev/null 2>&1 & i=$((i+1)); done"
+			p, err := c.Start(t.Context(), sh(fmt.Sprintf(many, "sleep 1000")))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r, err := p.Wait(t.Context()); err != nil || r.ExitCode != 0 {
+				t.Fatalf("%+v, %v", r, err)
+			}
+			if n := left(); n < 300 {
+				t.Errorf("%d processes are left", n)
+			}
+			if err := p.Kill(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if n := left(); n != 1 {
+				t.Errorf("after the kill %d processes are left", n)
+			}
+			run(t, c, sh(fmt.Sprintf(many, "sleep 0.2")))
+			const rounds = 1000
+			for range rounds {
+				run(t, c, sh("exec true")) // who ends unseen is found with the next
+				if left() == 1 {
+					return
+				}
+			}
+			t.Errorf("%d processes are left that nobody killed", left())
+		})
+	}
+}
+
+// TestWithoutProc runs programs where the process table is not to be seen, as
+// in some containers. What they leave behind is reaped late, and killed as far
+// as a group goes.
+func TestWithoutProc(t *testing.T) {
+	c := connect(t, place{namespaces: true, noProc: true})
+	for range 3 {
+		if r, out, errs := run(t, c, sh("sleep 0.01 & echo fine")); r.ExitCode != 0 || out != "fine\n" {
+			t.Errorf("%+v, %q, %q", r, out, errs)
+		}
+	}
+	p, err := c.Start(t.Context(), sh("sleep 1000 & sleep 1000"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Kill(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if r, err := p.Wait(t.Context()); err != nil || r.Outcome != cove.Killed {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if err := c.Ping(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestTerminal(t *testing.T) {
+	needTerminal(t)
 	everywhere(t, func(t *testing.T, c *guestAt) {
 		var out bytes.Buffer
 		p, err := c.Start(t.Context(), cove.Command{

@@ -35,6 +35,7 @@ func (s *screen) until(t *testing.T, text string) {
 }
 
 func TestTypingAndResizing(t *testing.T) {
+	needTerminal(t)
 	everywhere(t, func(t *testing.T, c *guestAt) {
 		in, keys := io.Pipe()
 		out := &screen{ch: make(chan string, 64)}

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/url"
 	"path"
-	"regexp"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -24,7 +23,7 @@ type api struct {
 	Config
 
 	mux     *http.ServeMux
-	openAPI func() ([]byte, error)
+	openAPI func() string
 }
 
 // New returns the handler of the whole API. It starts nothing and holds no
@@ -32,7 +31,7 @@ type api struct {
 func New(cfg Config) http.Handler {
 	a := &api{Config: cfg.withDefaults(), mux: http.NewServeMux()}
 	routes := table()
-	a.openAPI = sync.OnceValues(func() ([]byte, error) { return describe(routes, a.Version) })
+	a.openAPI = sync.OnceValue(func() string { return openAPI(a.Version) })
 	byPattern := map[string]map[string]route{}
 	for _, r := range routes {
 		if byPattern[r.pattern] == nil {
@@ -47,13 +46,19 @@ func New(cfg Config) http.Handler {
 	return a
 }
 
-var saneID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
+// saneID reports whether a caller's id for a request can stand in a log.
+func saneID(id string) bool {
+	bad := strings.ContainsFunc(id, func(c rune) bool {
+		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '.' && c != '_' && c != '-'
+	})
+	return !bad && id != "" && len(id) <= 64
+}
 
 // ServeHTTP gives a request its id, finds its route and logs how it went.
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	start := time.Now()
 	id := r.Header.Get("X-Request-Id")
-	if !saneID.MatchString(id) {
+	if !saneID(id) {
 		id = string(cove.NewID())
 	}
 	c := &call{api: a, w: &answer{ResponseWriter: w}, r: withoutSlash(r), control: http.NewResponseController(w), id: id}

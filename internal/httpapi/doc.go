@@ -4,8 +4,8 @@
 //
 // One table, put together in route.go, says everything about a route: its
 // method and path, its query, what it takes and gives, and what it does.
-// Requests are decoded from it and /openapi.json is written from it, so the two
-// cannot differ.
+// Requests are decoded from it, and docs/openapi.json, which a server shows, is
+// written from it by a test that fails where the two differ.
 //
 //	GET …            an answer in JSON, or bytes for files and archives
 //	Accept: text/event-stream

@@ -1,10 +1,10 @@
 package httpapi
 
 import (
+	"io"
 	"net/http"
 	"reflect"
 
-	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/internal/wire"
 )
 
@@ -42,12 +42,8 @@ func (c *call) ready() error {
 }
 
 func (c *call) describe() error {
-	body, err := c.api.openAPI()
-	if err != nil {
-		return cove.Wrap(cove.Internal, err, "the description cannot be written; the log has the cause under the request id")
-	}
 	c.w.Header().Set("Content-Type", "application/json")
-	_, _ = c.w.Write(body) // the client may be gone
+	_, _ = io.WriteString(c.w, c.api.openAPI()) // the client may be gone
 	return nil
 }
 

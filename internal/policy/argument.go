@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
@@ -144,7 +143,7 @@ func (s *script) mold(w *syntax.Word) (string, bool) {
 // attached reports whether an argument is an option with its value in the same
 // word. Some of the value must be written out: if it were empty, the program
 // would take the next argument for it.
-func attached(a arg, option *regexp.Regexp) bool {
+func attached(a arg, option *pattern) bool {
 	match := option.FindString(a.text)
 	return match != "" && a.single && (a.literal || len(a.text) > len(match) || strings.HasSuffix(match, "="))
 }

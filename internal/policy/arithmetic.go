@@ -1,14 +1,13 @@
 package policy
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
 )
 
-var arithmNumber = regexp.MustCompile(`^([0-9]+|0[xX][0-9a-fA-F]+|[0-9]{1,2}#[0-9A-Za-z]+)$`)
+var arithmNumber = newPattern(`^([0-9]+|0[xX][0-9a-fA-F]+|[0-9]{1,2}#[0-9A-Za-z]+)$`)
 
 // assigning are the operators of arithmetic that set a variable.
 var assigning = []syntax.BinAritOperator{

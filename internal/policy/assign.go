@@ -2,7 +2,6 @@ package policy
 
 import (
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -11,7 +10,7 @@ import (
 
 // guarded are variables that change which programs run, what they load, or how
 // the shell reads a line.
-var guarded = set(
+var guarded = words{
 	"PATH", "ENV", "SHELL", "SHELLOPTS", "BASHOPTS", "POSIXLY_CORRECT", "PS0", "PS1", "PS2", "PS3", "PS4",
 	"PROMPT_COMMAND", "PROMPT_DIRTRIM", "GLOBIGNORE", "EXECIGNORE", "FIGNORE", "CDPATH", "PWD", "OLDPWD", "DIRSTACK",
 	"FUNCNAME", "FUNCNEST", "HOSTFILE", "INPUTRC", "MAIL", "MAILPATH", "MAILCHECK", "TEXTDOMAIN", "TEXTDOMAINDIR",
@@ -20,7 +19,7 @@ var guarded = set(
 	"GCONV_PATH", "LOCPATH", "NLSPATH", "GETCONF_DIR", "HOSTALIASES", "LOCALDOMAIN", "RES_OPTIONS", "TZDIR",
 	"PERL5OPT", "PERL5LIB", "PERLLIB", "PERL5DB", "RUBYOPT", "RUBYLIB", "NODE_OPTIONS", "NODE_PATH",
 	"JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS", "CLASSPATH", "MAKEFLAGS", "GOFLAGS", "_",
-)
+}
 
 // guardedPrefixes are families of such variables.
 var guardedPrefixes = []string{
@@ -29,20 +28,20 @@ var guardedPrefixes = []string{
 }
 
 // harmlessNames belong to such families and do nothing of the kind.
-var harmlessNames = set("PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE", "PYTHONIOENCODING", "PYTHONUTF8", "PYTHONHASHSEED", "JQ_COLORS")
+var harmlessNames = words{"PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE", "PYTHONIOENCODING", "PYTHONUTF8", "PYTHONHASHSEED", "JQ_COLORS"}
 
 var (
-	localeName  = regexp.MustCompile(`^(LANG|LANGUAGE|LC_[A-Z]+)$`)
-	localeValue = regexp.MustCompile(`^(|C|POSIX|[A-Za-z_]+\.(UTF-8|utf8|UTF8)|C\.UTF-8)$`)
-	separators  = regexp.MustCompile(`^[ \t\n,:;|/.=@#%&+]*$`)
+	localeName  = newPattern(`^(LANG|LANGUAGE|LC_[A-Z]+)$`)
+	localeValue = newPattern(`^(|C|POSIX|[A-Za-z_]+\.(UTF-8|utf8|UTF8)|C\.UTF-8)$`)
+	separators  = newPattern(`^[ \t\n,:;|/.=@#%&+]*$`)
 )
 
 // guardedName reports a variable that may not be set at all.
 func guardedName(name string) bool {
-	if harmlessNames[name] {
+	if harmlessNames.has(name) {
 		return false
 	}
-	return guarded[name] || slices.ContainsFunc(guardedPrefixes, func(p string) bool { return strings.HasPrefix(name, p) })
+	return guarded.has(name) || slices.ContainsFunc(guardedPrefixes, func(p string) bool { return strings.HasPrefix(name, p) })
 }
 
 // assignable checks the name of a variable that is set to something unknown.
@@ -115,7 +114,7 @@ func (s *script) checkedWord(w *syntax.Word, check func(string) bool) bool {
 }
 
 var (
-	declFlags = regexp.MustCompile(`^-[aAgrxlu]+$`)
+	declFlags = newPattern(`^-[aAgrxlu]+$`)
 	declNames = []string{"declare", "typeset", "local", "export", "readonly"}
 )
 

@@ -1,14 +1,11 @@
 package policy
 
-import (
-	"regexp"
-	"strings"
-)
+import "strings"
 
 var (
-	awkSeparator = regexp.MustCompile(`^-F`)
-	awkAttached  = regexp.MustCompile(`^-v[A-Za-z_][A-Za-z0-9_]*=`)
-	awkVariable  = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*=`)
+	awkSeparator = newPattern(`^-F`)
+	awkAttached  = newPattern(`^-v[A-Za-z_][A-Za-z0-9_]*=`)
+	awkVariable  = newPattern(`^[A-Za-z_][A-Za-z0-9_]*=`)
 )
 
 // awkRule reads the options of awk, then its program. Awk stops looking for
@@ -74,13 +71,13 @@ const (
 )
 
 // awkWords are the keywords after which a value, and so a pattern, can stand.
-var awkWords = set("print", "printf", "return", "else", "do", "exit", "in", "case")
+var awkWords = words{"print", "printf", "return", "else", "do", "exit", "in", "case"}
 
 // awkCommands run something or load something.
-var awkCommands = set("system", "extension")
+var awkCommands = words{"system", "extension"}
 
 // awkUnsure are words after which a / may divide or not.
-var awkUnsure = set("getline", "length", "next", "nextfile", "break", "continue", "delete", "BEGIN", "END", "BEGINFILE", "ENDFILE", "function", "func", "if", "while", "for", "switch", "default")
+var awkUnsure = words{"getline", "length", "next", "nextfile", "break", "continue", "delete", "BEGIN", "END", "BEGINFILE", "ENDFILE", "function", "func", "if", "while", "for", "switch", "default"}
 
 // check returns why a program is refused, or "".
 func (l *awkLexer) check() string {
@@ -127,7 +124,7 @@ func (l *awkLexer) token() string {
 	return l.operator(c)
 }
 
-var awkNumber = regexp.MustCompile(`^[0-9]*\.?[0-9]*([eE][+-]?[0-9]+)?`)
+var awkNumber = newPattern(`^[0-9]*\.?[0-9]*([eE][+-]?[0-9]+)?`)
 
 // number takes a number. Awks differ on how much of a word behind it belongs to
 // it: gawk takes the e of 1esystem.
@@ -187,11 +184,11 @@ func (l *awkLexer) name() string {
 	word := l.text[start:l.at]
 	l.word = word
 	switch {
-	case awkCommands[word]:
+	case awkCommands.has(word):
 		return awkRuns
-	case awkWords[word]:
+	case awkWords.has(word):
 		l.prev = awkOperator
-	case awkUnsure[word]:
+	case awkUnsure.has(word):
 		l.prev = awkEither
 	default:
 		l.prev = awkOperand

@@ -1,36 +1,38 @@
 package policy
 
 import (
-	"regexp"
 	"slices"
+	"sync"
 )
 
 // builtinRule judges the arguments of a builtin.
 type builtinRule func(s *script, name arg, args []arg)
 
 // builtins are those of bash. One without a rule is refused.
-var builtins = map[string]builtinRule{
-	":": harmless, "true": harmless, "false": harmless, "echo": harmless, "pwd": harmless, "cd": harmless,
-	"exit": harmless, "return": harmless, "break": harmless, "continue": harmless, "shift": harmless,
-	"pushd": harmless, "popd": harmless, "dirs": harmless, "times": harmless, "umask": harmless, "type": harmless,
-	"jobs": bareOnly,
+var builtins = sync.OnceValue(func() map[string]builtinRule {
+	return map[string]builtinRule{
+		":": harmless, "true": harmless, "false": harmless, "echo": harmless, "pwd": harmless, "cd": harmless,
+		"exit": harmless, "return": harmless, "break": harmless, "continue": harmless, "shift": harmless,
+		"pushd": harmless, "popd": harmless, "dirs": harmless, "times": harmless, "umask": harmless, "type": harmless,
+		"jobs": bareOnly,
 
-	"test": testCommand, "[": testCommand, "printf": printfCommand, "read": readCommand,
-	"mapfile": mapfileCommand, "readarray": mapfileCommand, "set": setCommand, "unset": unsetCommand,
-	"shopt": shoptCommand, "trap": trapCommand, "wait": waitCommand,
+		"test": testCommand, "[": testCommand, "printf": printfCommand, "read": readCommand,
+		"mapfile": mapfileCommand, "readarray": mapfileCommand, "set": setCommand, "unset": unsetCommand,
+		"shopt": shoptCommand, "trap": trapCommand, "wait": waitCommand,
 
-	// Those that run the command behind them are looked into by call.
-	"command": harmless, "exec": harmless,
+		// Those that run the command behind them are looked into by call.
+		"command": harmless, "exec": harmless,
 
-	// Plain uses of these are parsed as declarations; what comes here is quoted
-	// or hidden behind another command.
-	"declare": nil, "typeset": nil, "local": nil, "export": nil, "readonly": nil, "let": nil,
+		// Plain uses of these are parsed as declarations; what comes here is quoted
+		// or hidden behind another command.
+		"declare": nil, "typeset": nil, "local": nil, "export": nil, "readonly": nil, "let": nil,
 
-	".": nil, "source": nil, "eval": nil, "builtin": nil, "alias": nil, "unalias": nil, "enable": nil,
-	"hash": nil, "bind": nil, "complete": nil, "compgen": nil, "compopt": nil, "fc": nil, "history": nil,
-	"getopts": nil, "caller": nil, "bg": nil, "fg": nil, "disown": nil, "suspend": nil, "logout": nil,
-	"kill": nil, "ulimit": nil, "help": nil,
-}
+		".": nil, "source": nil, "eval": nil, "builtin": nil, "alias": nil, "unalias": nil, "enable": nil,
+		"hash": nil, "bind": nil, "complete": nil, "compgen": nil, "compopt": nil, "fc": nil, "history": nil,
+		"getopts": nil, "caller": nil, "bg": nil, "fg": nil, "disown": nil, "suspend": nil, "logout": nil,
+		"kill": nil, "ulimit": nil, "help": nil,
+	}
+})
 
 // harmless takes any arguments: it starts nothing and computes nothing.
 func harmless(*script, arg, []arg) {}
@@ -55,7 +57,7 @@ func (s *script) variable(name, a arg) {
 	}
 }
 
-var conversions = regexp.MustCompile(`^([^%]|%%|%[-+ #0]*(\*|[0-9]+)?(\.(\*|[0-9]+)?)?[hlLjzt]*[diouxXfFeEgGaAcsbq]|%\([^()]*\)T)*$`)
+var conversions = newPattern(`^([^%]|%%|%[-+ #0]*(\*|[0-9]+)?(\.(\*|[0-9]+)?)?[hlLjzt]*[diouxXfFeEgGaAcsbq]|%\([^()]*\)T)*$`)
 
 // printfCommand judges printf [-v name] format [argument…]. A format that is
 // not written out could be -v, or hold %n, which sets a variable.
@@ -81,11 +83,11 @@ func printfCommand(s *script, name arg, args []arg) {
 
 // readOptions are those of read, mapfile and readarray that are harmless.
 var (
-	readFlags     = regexp.MustCompile(`^-[rs]*([nNtu][0-9.]+|d.)?$`)
-	readValues    = regexp.MustCompile(`^-[rs]*([dnNptu])$`)
-	readArray     = regexp.MustCompile(`^-[rs]*a$`)
-	mapfileFlags  = regexp.MustCompile(`^-t$`)
-	mapfileValues = regexp.MustCompile(`^-t?([dnsu])$`)
+	readFlags     = newPattern(`^-[rs]*([nNtu][0-9.]+|d.)?$`)
+	readValues    = newPattern(`^-[rs]*([dnNptu])$`)
+	readArray     = newPattern(`^-[rs]*a$`)
+	mapfileFlags  = newPattern(`^-t$`)
+	mapfileValues = newPattern(`^-t?([dnsu])$`)
 )
 
 // readCommand judges read: nothing but options, then names.
@@ -131,8 +133,8 @@ func mapfileCommand(s *script, name arg, args []arg) {
 }
 
 var (
-	setFlags   = regexp.MustCompile(`^[-+][euxvfC]+$`)
-	setWithO   = regexp.MustCompile(`^[-+][euxvfC]*o$`)
+	setFlags   = newPattern(`^[-+][euxvfC]+$`)
+	setWithO   = newPattern(`^[-+][euxvfC]*o$`)
 	setOptions = []string{"pipefail", "errexit", "nounset", "xtrace", "verbose", "noglob", "noclobber"}
 )
 

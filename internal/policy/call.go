@@ -14,7 +14,7 @@ func (s *script) call(args []arg, in input) {
 		s.callFunction(name)
 		return
 	}
-	if rule, is := builtins[name.text]; is {
+	if rule, is := builtins()[name.text]; is {
 		s.builtin(name, rule, args[1:], in)
 		return
 	}
@@ -45,7 +45,7 @@ func (s *script) behindCommand(args []arg, in input) {
 		return
 	}
 	inner := args[0]
-	rule, is := builtins[inner.text]
+	rule, is := builtins()[inner.text]
 	switch {
 	case dashed(inner) && (inner.text == "-v" || inner.text == "-V"):
 	case dashed(inner):

@@ -1,15 +1,14 @@
 package policy
 
 import (
-	"regexp"
 	"slices"
 
 	"mvdan.cc/sh/v3/syntax"
 )
 
 var (
-	unaryTests  = regexp.MustCompile(`^-[abcdefghknoprstuwxzGLNOS]$`)
-	binaryTests = regexp.MustCompile(`^(=|==|!=|<|>|-eq|-ne|-lt|-le|-gt|-ge|-nt|-ot|-ef)$`)
+	unaryTests  = newPattern(`^-[abcdefghknoprstuwxzGLNOS]$`)
+	binaryTests = newPattern(`^(=|==|!=|<|>|-eq|-ne|-lt|-le|-gt|-ge|-nt|-ot|-ef)$`)
 )
 
 // testCommand judges test and [. Its -v computes the subscript of what it is
@@ -34,7 +33,7 @@ func testCommand(s *script, name arg, args []arg) {
 	if len(args) > 1 && args[0].literal && args[0].text == "!" {
 		args = args[1:]
 	}
-	is := func(i int, re *regexp.Regexp) bool { return args[i].literal && re.MatchString(args[i].text) }
+	is := func(i int, re *pattern) bool { return args[i].literal && re.MatchString(args[i].text) }
 	switch {
 	case !open && !slices.ContainsFunc(args, looksAtVariable), len(args) <= 1:
 	case len(args) == 2 && is(0, unaryTests):
@@ -95,7 +94,7 @@ func (s *script) computed(x syntax.TestExpr) {
 	}
 }
 
-var plainRegex = regexp.MustCompile(`^[]A-Za-z0-9_^$.*+?[{}|()/:,=@%-]*$`)
+var plainRegex = newPattern(`^[]A-Za-z0-9_^$.*+?[{}|()/:,=@%-]*$`)
 
 // regex judges the right side of =~. The parser and bash differ on where an
 // unquoted one ends, once there are blanks, quotes or operators in it.

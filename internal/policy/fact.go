@@ -34,20 +34,18 @@ type facts struct {
 var (
 	// special are the parameters that are numbers, counters the variables that
 	// the shell keeps as numbers.
-	special  = set("#", "?", "$", "!")
-	counters = set("RANDOM", "SRANDOM", "SECONDS", "LINENO", "EPOCHSECONDS", "PPID", "UID", "EUID", "SHLVL")
+	special  = words{"#", "?", "$", "!"}
+	counters = words{"RANDOM", "SRANDOM", "SECONDS", "LINENO", "EPOCHSECONDS", "PPID", "UID", "EUID", "SHLVL"}
 )
 
 // volatile are variables that the shell sets to what a script did before.
-var volatile = set("_", "0", "*", "-", "REPLY", "MAPFILE", "DIRSTACK", "FUNCNAME", "OPTARG")
+var volatile = words{"_", "0", "*", "-", "REPLY", "MAPFILE", "DIRSTACK", "FUNCNAME", "OPTARG"}
 
-func set(names ...string) map[string]bool {
-	m := map[string]bool{}
-	for _, n := range names {
-		m[n] = true
-	}
-	return m
-}
+// words is a short list to look a word up in. It needs no making when the
+// process starts, as a map would.
+type words []string
+
+func (w words) has(word string) bool { return slices.Contains(w, word) }
 
 func (f facts) of(name string) fact {
 	if name != "0" && strings.Trim(name, "0123456789") == "" {
@@ -55,15 +53,15 @@ func (f facts) of(name string) fact {
 	}
 	known, isSet := f.known[name]
 	switch {
-	case special[name]:
+	case special.has(name):
 		return number | dashless
 	case name == "PWD" || name == "OLDPWD" || name == "HOME":
 		return dashless // guarded: always a path from the root
-	case !f.fresh || volatile[name] || strings.HasPrefix(name, "BASH") || strings.HasPrefix(name, "COMP_"):
+	case !f.fresh || volatile.has(name) || strings.HasPrefix(name, "BASH") || strings.HasPrefix(name, "COMP_"):
 		return anyValue
 	case isSet:
 		return known // also for RANDOM and its kin, which unset makes ordinary
-	case counters[name]:
+	case counters.has(name):
 		return number | dashless
 	case name != parameters && strings.ToUpper(name) == name:
 		return anyValue // from the environment of the image

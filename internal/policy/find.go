@@ -18,7 +18,7 @@ var findTests = map[string]int{
 	"-H": 0, "-L": 0, "-P": 0,
 }
 
-var findRuns = set("-exec", "-execdir", "-ok", "-okdir")
+var findRuns = words{"-exec", "-execdir", "-ok", "-okdir"}
 
 // findRule reads find's expression. An argument that is not written out may be
 // a place to start from, if it starts like a file name, or the argument of a
@@ -40,7 +40,7 @@ func findRule(j *judge, name arg, args []arg, in input) {
 				}
 				i++
 			}
-		case a.literal && findRuns[a.text]:
+		case a.literal && findRuns.has(a.text):
 			used := j.findExec(a, args[i+1:], in)
 			if used < 0 {
 				return

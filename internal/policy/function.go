@@ -1,10 +1,6 @@
 package policy
 
-import (
-	"regexp"
-
-	"mvdan.cc/sh/v3/syntax"
-)
+import "mvdan.cc/sh/v3/syntax"
 
 // function is what is known of the functions of one name.
 type function struct {
@@ -15,7 +11,7 @@ type function struct {
 }
 
 // identifier is the name of a variable; functions with other names are refused.
-var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+var identifier = newPattern(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // declare finds the functions of the script. Only one that is declared by a
 // statement of its own surely exists afterwards: a branch may not be taken, and
@@ -95,7 +91,7 @@ func (s *script) checkFunction(f *syntax.FuncDecl) {
 		return
 	}
 	name := f.Name.Value
-	_, builtin := builtins[name]
+	_, builtin := builtins()[name]
 	if builtin || s.list.allow[name] || s.list.deny[name] || s.list.ask[name] || name == "command_not_found_handle" {
 		s.reject(f.Name, RuleFunction, "%s is the name of a command already; give the function another one", name)
 	}

@@ -1,25 +1,24 @@
 package policy
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 )
 
 // launcher is a program that runs the command in its arguments.
 type launcher struct {
-	flags  *regexp.Regexp // options without a value, or with it attached
-	values *regexp.Regexp // options whose value is the next argument
-	skip   int            // operands before the command
+	flags  *pattern // options without a value, or with it attached
+	values *pattern // options whose value is the next argument
+	skip   int      // operands before the command
 }
 
 var launchers = map[string]launcher{
-	"nice":    {flags: regexp.MustCompile(`^(-[0-9]+|-n-?[0-9]+|--adjustment=-?[0-9]+)$`), values: regexp.MustCompile(`^(-n|--adjustment)$`)},
-	"nohup":   {flags: regexp.MustCompile(`^$`), values: regexp.MustCompile(`^$`)},
-	"setsid":  {flags: regexp.MustCompile(`^-[cfw]+$`), values: regexp.MustCompile(`^$`)},
-	"stdbuf":  {flags: regexp.MustCompile(`^-[ioe][0-9LKMG]+$`), values: regexp.MustCompile(`^-[ioe]$`)},
-	"time":    {flags: regexp.MustCompile(`^-[pvqa]+$`), values: regexp.MustCompile(`^-[fo]$`)},
-	"timeout": {flags: regexp.MustCompile(`^(-v|--verbose|--foreground|--preserve-status|-k[0-9.]+[smhd]?|-s[A-Z0-9]+|--kill-after=[0-9.]+[smhd]?|--signal=[A-Z0-9]+)$`), values: regexp.MustCompile(`^-[ks]$`), skip: 1},
+	"nice":    {flags: newPattern(`^(-[0-9]+|-n-?[0-9]+|--adjustment=-?[0-9]+)$`), values: newPattern(`^(-n|--adjustment)$`)},
+	"nohup":   {flags: newPattern(`^$`), values: newPattern(`^$`)},
+	"setsid":  {flags: newPattern(`^-[cfw]+$`), values: newPattern(`^$`)},
+	"stdbuf":  {flags: newPattern(`^-[ioe][0-9LKMG]+$`), values: newPattern(`^-[ioe]$`)},
+	"time":    {flags: newPattern(`^-[pvqa]+$`), values: newPattern(`^-[fo]$`)},
+	"timeout": {flags: newPattern(`^(-v|--verbose|--foreground|--preserve-status|-k[0-9.]+[smhd]?|-s[A-Z0-9]+|--kill-after=[0-9.]+[smhd]?|--signal=[A-Z0-9]+)$`), values: newPattern(`^-[ks]$`), skip: 1},
 }
 
 func (l launcher) judge(j *judge, name arg, args []arg, in input) {
@@ -40,7 +39,7 @@ func (l launcher) judge(j *judge, name arg, args []arg, in input) {
 
 // behindOptions skips the options of a launcher. What is left starts with the
 // command, or whatever stands before it.
-func (j *judge) behindOptions(name arg, args []arg, flags, values *regexp.Regexp) ([]arg, bool) {
+func (j *judge) behindOptions(name arg, args []arg, flags, values *pattern) ([]arg, bool) {
 	for len(args) > 0 {
 		a := args[0]
 		switch {
@@ -64,8 +63,8 @@ func (j *judge) behindOptions(name arg, args []arg, flags, values *regexp.Regexp
 }
 
 var (
-	envFlags  = regexp.MustCompile(`^(-i|-0|--ignore-environment|--null|--unset=[A-Za-z_][A-Za-z0-9_]*|--chdir=.*)$`)
-	envValues = regexp.MustCompile(`^(-u|-C|--unset|--chdir)$`)
+	envFlags  = newPattern(`^(-i|-0|--ignore-environment|--null|--unset=[A-Za-z_][A-Za-z0-9_]*|--chdir=.*)$`)
+	envValues = newPattern(`^(-u|-C|--unset|--chdir)$`)
 )
 
 // envRule looks into env name=value … command. Its -S makes words of a text.
@@ -89,9 +88,9 @@ func envRule(j *judge, name arg, args []arg, in input) {
 }
 
 var (
-	xargsFlags   = regexp.MustCompile(`^(-[0rtx]+|-[nLPs][0-9]+|-d.|-d\\.|--null|--no-run-if-empty|--verbose|--max-args=[0-9]+|--max-procs=[0-9]+|--max-lines=[0-9]+|--delimiter=.*|-[0rtx]*I.+)$`)
-	xargsValues  = regexp.MustCompile(`^-[0rtx]*[nLPsdaEI]$`)
-	xargsReplace = regexp.MustCompile(`^-[0rtx]*I(.*)$`)
+	xargsFlags   = newPattern(`^(-[0rtx]+|-[nLPs][0-9]+|-d.|-d\\.|--null|--no-run-if-empty|--verbose|--max-args=[0-9]+|--max-procs=[0-9]+|--max-lines=[0-9]+|--delimiter=.*|-[0rtx]*I.+)$`)
+	xargsValues  = newPattern(`^-[0rtx]*[nLPsdaEI]$`)
+	xargsReplace = newPattern(`^-[0rtx]*I(.*)$`)
 )
 
 // xargsRule looks into xargs command …, which gets arguments that nobody knows
@@ -130,8 +129,8 @@ func xargsRule(j *judge, name arg, args []arg, in input) {
 }
 
 var (
-	watchFlags  = regexp.MustCompile(`^-[bcdegtx]+$|^-n[0-9.]+$`)
-	watchValues = regexp.MustCompile(`^-n$`)
+	watchFlags  = newPattern(`^-[bcdegtx]+$|^-n[0-9.]+$`)
+	watchValues = newPattern(`^-n$`)
 )
 
 // watchRule looks into watch command …, which hands its arguments to a shell.

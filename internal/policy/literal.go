@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -55,7 +54,7 @@ func literalPart(part syntax.WordPart, first bool) (string, bool) {
 }
 
 // noBraces is text with {} that bash leaves alone.
-var noBraces = regexp.MustCompile(`^[^]~{},.*?[\\]*\{\}[^]{},.*?[\\]*$`)
+var noBraces = newPattern(`^[^]~{},.*?[\\]*\{\}[^]{},.*?[\\]*$`)
 
 // unquotedText takes the escapes out of text that stands without quotes. Text
 // that expands to file names, to a home or to several words is not literal.

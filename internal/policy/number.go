@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
@@ -9,10 +8,10 @@ import (
 )
 
 var (
-	digits      = regexp.MustCompile(`^ *(-?[0-9]+( +-?[0-9]+)*)? *$`)
-	digitRange  = regexp.MustCompile(`^\{-?[0-9]+\.\.-?[0-9]+(\.\.-?[0-9]+)?\}$`)
-	digitFormat = regexp.MustCompile(`^\+(%[sYmdHMSjuw])+$`)
-	digitSet    = regexp.MustCompile(`^([0-9]-[0-9]|[0-9]+|\[:digit:\])$`)
+	digits      = newPattern(`^ *(-?[0-9]+( +-?[0-9]+)*)? *$`)
+	digitRange  = newPattern(`^\{-?[0-9]+\.\.-?[0-9]+(\.\.-?[0-9]+)?\}$`)
+	digitFormat = newPattern(`^\+(%[sYmdHMSjuw])+$`)
+	digitSet    = newPattern(`^([0-9]-[0-9]|[0-9]+|\[:digit:\])$`)
 )
 
 // textFact is what holds for a value that is known.
@@ -244,7 +243,7 @@ func (f facts) countingCall(words []*syntax.Word) fact {
 	return anyValue
 }
 
-var countingFlags = regexp.MustCompile(`^-[ivwxEFPa]*c[ivwxEFPa]*$`)
+var countingFlags = newPattern(`^-[ivwxEFPa]*c[ivwxEFPa]*$`)
 
 // countingGrep knows grep -c pattern [file]: with one file or none it prints no
 // names.

@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
@@ -43,8 +42,8 @@ const (
 )
 
 var (
-	profileName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
-	programName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._+-]*$|^[\[:.]$`)
+	profileName = newPattern(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+	programName = newPattern(`^[A-Za-z0-9_][A-Za-z0-9._+-]*$|^[\[:.]$`)
 )
 
 // Validate reports the first thing that makes the profile unusable.
@@ -83,7 +82,7 @@ func validProgram(profile, field, name string) error {
 	if len(name) > maxProgramName || !programName.MatchString(name) {
 		return cove.InvalidField(field, "profile %s: %.80q is not the bare name of a program", profile, name)
 	}
-	if _, is := builtins[name]; is && field != "policy.deny" && builtins[name] == nil {
+	if _, is := builtins()[name]; is && field != "policy.deny" && builtins()[name] == nil {
 		return cove.InvalidField(field, "profile %s: %s is a builtin of the shell that cannot be looked into; no profile can let it run", profile, name)
 	}
 	return nil

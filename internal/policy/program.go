@@ -1,11 +1,9 @@
 package policy
 
-import "regexp"
-
 // programRule judges the arguments of a program that can start others.
 type rule func(j *judge, name arg, args []arg, in input)
 
-var pythonName = regexp.MustCompile(`^(python|pypy)[0-9.]*$`)
+var pythonName = newPattern(`^(python|pypy)[0-9.]*$`)
 
 // programRule returns the rule for a program, or nil if it starts no others.
 func programRule(name string) rule {

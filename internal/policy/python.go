@@ -1,19 +1,16 @@
 package policy
 
-import (
-	"regexp"
-	"strings"
-)
+import "strings"
 
 var (
-	pythonFlags  = regexp.MustCompile(`^-[uBEsSIOqbP]+$`)
-	pythonCode   = regexp.MustCompile(`^-[uBEsSIOqbP]*c`)
-	pythonModule = regexp.MustCompile(`^-[uBEsSIOqbP]*m`)
-	pythonTells  = regexp.MustCompile(`^(-V|-VV|--version|-h|--help)$`)
+	pythonFlags  = newPattern(`^-[uBEsSIOqbP]+$`)
+	pythonCode   = newPattern(`^-[uBEsSIOqbP]*c`)
+	pythonModule = newPattern(`^-[uBEsSIOqbP]*m`)
+	pythonTells  = newPattern(`^(-V|-VV|--version|-h|--help)$`)
 )
 
 // runnableModules may be run with -m: they turn one text into another.
-var runnableModules = set("json.tool", "json", "base64", "calendar", "gzip", "csv", "tabnanny", "this")
+var runnableModules = words{"json.tool", "json", "base64", "calendar", "gzip", "csv", "tabnanny", "this"}
 
 // pythonRule reads the options of python up to what it runs. A script in a file
 // is not read; code on the command line, or in a here-document, is.
@@ -80,7 +77,7 @@ func (j *judge) pythonText(a arg) {
 }
 
 func (j *judge) pythonModule(a arg) {
-	if !a.literal || !runnableModules[a.text] {
+	if !a.literal || !runnableModules.has(a.text) {
 		j.refuse(a.at, RulePython, a.word, "the module that python -m runs must be written out and be a harmless one, such as json.tool")
 	}
 }

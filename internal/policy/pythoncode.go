@@ -2,24 +2,23 @@ package policy
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 )
 
 // pythonModules may be imported by code that is judged. None of them starts
 // programs or runs text, and what they import themselves is kept out by name.
-var pythonModules = set(
+var pythonModules = words{
 	"json", "csv", "sys", "re", "math", "cmath", "statistics", "datetime", "time", "calendar", "collections", "itertools",
 	"functools", "operator", "string", "random", "decimal", "fractions", "textwrap", "hashlib", "hmac", "base64", "binascii",
 	"html", "unicodedata", "bisect", "heapq", "pprint", "copy", "difflib", "struct", "array", "zlib", "gzip", "bz2", "lzma",
 	"zipfile", "glob", "fnmatch", "pathlib", "io", "secrets", "numbers", "configparser", "colorsys", "urllib.parse",
 	"xml.etree.ElementTree", "collections.abc", "string.templatelib", "zoneinfo", "tomllib",
-)
+}
 
 // pythonNames are refused wherever they stand as a name, as an attribute or as
 // a part of what is imported: they run programs or text, or lead to what does.
-var pythonNames = set(
+var pythonNames = words{
 	"os", "posix", "nt", "subprocess", "pty", "ctypes", "cffi", "importlib", "imp", "runpy", "pkgutil", "zipimport",
 	"builtins", "exec", "eval", "compile", "execfile", "getattr", "setattr", "delattr", "globals", "locals", "vars",
 	"breakpoint", "help", "modules", "meta_path", "path_hooks", "settrace", "setprofile", "displayhook", "breakpointhook",
@@ -31,23 +30,23 @@ var pythonNames = set(
 	"get_type_hints", "ForwardRef", "dictConfig", "fileConfig", "f_globals", "f_locals", "f_builtins", "f_back",
 	"tb_frame", "gi_frame", "cr_frame", "ag_frame", "gi_code", "mro", "urlopen", "urlretrieve", "ftplib", "smtplib",
 	"linecache", "tokenize", "ast", "symtable", "dis", "reload", "find_spec", "import_module", "run_path", "run_module",
-)
+}
 
 // pythonUnder are the names with a leading _ that may be used.
-var pythonUnder = set(
+var pythonUnder = words{
 	"_", "__", "__name__", "__init__", "__str__", "__repr__", "__len__", "__iter__", "__next__", "__eq__", "__lt__",
 	"__hash__", "__enter__", "__exit__", "_asdict", "_fields", "_replace", "_make",
-)
+}
 
 var (
-	pythonName1   = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*`)
-	pythonNumber  = regexp.MustCompile(`^[0-9][0-9A-Za-z_]*`)
-	pythonWords   = regexp.MustCompile(`[A-Za-z_][A-Za-z0-9_]*`)
-	pythonCoding  = regexp.MustCompile(`coding[:=]`)
-	pythonPrefix  = regexp.MustCompile(`^(?i)(r|u|b|f|t|br|rb|fr|rf|tr|rt)$`)
-	pythonImport  = regexp.MustCompile(`^import\s+([A-Za-z0-9_.,\s]+)$`)
-	pythonFrom    = regexp.MustCompile(`^from\s+([A-Za-z0-9_.]+)\s+import\s+([A-Za-z0-9_,\s()]+)$`)
-	pythonAs      = regexp.MustCompile(`\s+as\s+[A-Za-z_][A-Za-z0-9_]*\s*$`)
+	pythonName1   = newPattern(`^[A-Za-z_][A-Za-z0-9_]*`)
+	pythonNumber  = newPattern(`^[0-9][0-9A-Za-z_]*`)
+	pythonWords   = newPattern(`[A-Za-z_][A-Za-z0-9_]*`)
+	pythonCoding  = newPattern(`coding[:=]`)
+	pythonPrefix  = newPattern(`^(?i)(r|u|b|f|t|br|rb|fr|rf|tr|rt)$`)
+	pythonImport  = newPattern(`^import\s+([A-Za-z0-9_.,\s]+)$`)
+	pythonFrom    = newPattern(`^from\s+([A-Za-z0-9_.]+)\s+import\s+([A-Za-z0-9_,\s()]+)$`)
+	pythonAs      = newPattern(`\s+as\s+[A-Za-z_][A-Za-z0-9_]*\s*$`)
 	pythonUnclear = "this python code cannot be read with certainty; write it to a file"
 )
 
@@ -156,7 +155,7 @@ func ofRegex(statement string) bool {
 }
 
 func badName(word string) string {
-	if pythonNames[word] || word[0] == '_' && !pythonUnder[word] {
+	if pythonNames.has(word) || word[0] == '_' && !pythonUnder.has(word) {
 		return fmt.Sprintf("python code on the command line cannot use %s; write a script file if you need it", shown(word))
 	}
 	return ""
@@ -253,7 +252,7 @@ func (l *pythonLexer) endStatement() string {
 
 func badModule(name string) string {
 	name = strings.TrimSpace(name)
-	if pythonModules[name] {
+	if pythonModules.has(name) {
 		return ""
 	}
 	return fmt.Sprintf("python code on the command line cannot import %s; write a script file if you need it", shown(name))

@@ -2,7 +2,6 @@ package policy
 
 import (
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -50,14 +49,14 @@ func (s *script) redirect(r *syntax.Redirect) {
 	}
 }
 
-var plainTarget = regexp.MustCompile(`^(-|[0-9]+-?|[A-Za-z0-9_./][A-Za-z0-9_./-]*)$`)
+var plainTarget = newPattern(`^(-|[0-9]+-?|[A-Za-z0-9_./][A-Za-z0-9_./-]*)$`)
 
 // descriptor reports what can safely stand behind >& and <&.
 func (s *script) descriptor(w *syntax.Word) bool {
 	return plainTarget.MatchString(value(w)) || s.facts.word(w)&number != 0
 }
 
-var delimiter = regexp.MustCompile(`^[A-Za-z0-9_.]+$`)
+var delimiter = newPattern(`^[A-Za-z0-9_.]+$`)
 
 // quotedDelimiter reports whether what follows << has quotes, so that nothing
 // in the document is expanded.
@@ -156,7 +155,7 @@ func (s *script) standardInput(redirs []*syntax.Redirect) input {
 	return in
 }
 
-var tabs = regexp.MustCompile(`(?m)^\t+`)
+var tabs = newPattern(`(?m)^\t+`)
 
 // documentText returns a document in which nothing is expanded and no escape
 // is taken out.

@@ -1,16 +1,13 @@
 package policy
 
-import (
-	"regexp"
-	"strings"
-)
+import "strings"
 
 var (
-	sedFlags    = regexp.MustCompile(`^-[nErsuzb]+$|^-[nErsuzb]*i[^;]*$|^--(quiet|silent|regexp-extended|separate|unbuffered|null-data|zero-terminated|posix|sandbox|debug|follow-symlinks|version|help|in-place|in-place=.*|line-length=[0-9]+)$`)
-	sedScript   = regexp.MustCompile(`^-[nErsuzb]*e$|^--expression$`)
-	sedAttached = regexp.MustCompile(`^(-[nErsuzb]*e|--expression=)`)
-	sedStops    = regexp.MustCompile(`^-[0-9]`) // no sed knows such an option: it runs nothing
-	sedValue    = regexp.MustCompile(`^-[nErsuzb]*l$|^--line-length$`)
+	sedFlags    = newPattern(`^-[nErsuzb]+$|^-[nErsuzb]*i[^;]*$|^--(quiet|silent|regexp-extended|separate|unbuffered|null-data|zero-terminated|posix|sandbox|debug|follow-symlinks|version|help|in-place|in-place=.*|line-length=[0-9]+)$`)
+	sedScript   = newPattern(`^-[nErsuzb]*e$|^--expression$`)
+	sedAttached = newPattern(`^(-[nErsuzb]*e|--expression=)`)
+	sedStops    = newPattern(`^-[0-9]`) // no sed knows such an option: it runs nothing
+	sedValue    = newPattern(`^-[nErsuzb]*l$|^--line-length$`)
 )
 
 // sedRule reads the options of sed and then its script, which -e can bring in
@@ -232,7 +229,7 @@ func (p *sedParser) end() string {
 	return sedUnclear
 }
 
-var sedLabel = regexp.MustCompile(`^[A-Za-z0-9_]*`)
+var sedLabel = newPattern(`^[A-Za-z0-9_]*`)
 
 func (p *sedParser) label(needed bool) string {
 	p.skip(" \t")

@@ -1,13 +1,10 @@
 package policy
 
-import (
-	"regexp"
-	"strings"
-)
+import "strings"
 
 var (
-	shellFlags = regexp.MustCompile(`^-[euxf]+$`)
-	shellRuns  = regexp.MustCompile(`^-[euxf]*c$`)
+	shellFlags = newPattern(`^-[euxf]+$`)
+	shellRuns  = newPattern(`^-[euxf]*c$`)
 )
 
 // bashRule looks into bash -c line.

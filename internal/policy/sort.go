@@ -1,15 +1,12 @@
 package policy
 
-import (
-	"regexp"
-	"strings"
-)
+import "strings"
 
 var (
 	// sortValue ends with an option whose value is the next argument, and
 	// sortAttached holds the start of its value.
-	sortValue    = regexp.MustCompile(`^-[bdfghimMnRrVscCuz]*[ktoST]$|^--(key|field-separator|output|buffer-size|temporary-directory)$`)
-	sortAttached = regexp.MustCompile(`^-[bdfghimMnRrVscCuz]*[ktoST]|^--(key|field-separator|output|buffer-size|temporary-directory)=`)
+	sortValue    = newPattern(`^-[bdfghimMnRrVscCuz]*[ktoST]$|^--(key|field-separator|output|buffer-size|temporary-directory)$`)
+	sortAttached = newPattern(`^-[bdfghimMnRrVscCuz]*[ktoST]|^--(key|field-separator|output|buffer-size|temporary-directory)=`)
 )
 
 // sortRule keeps out --compress-program, in all the ways to shorten it.

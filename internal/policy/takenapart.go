@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"regexp"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -45,11 +44,11 @@ func mayOpenList(parts []syntax.WordPart) bool {
 }
 
 // builtinArrays are arrays in every shell.
-var builtinArrays = set("BASH_ALIASES", "BASH_ARGC", "BASH_ARGV", "BASH_CMDS", "BASH_LINENO", "BASH_REMATCH", "BASH_SOURCE", "BASH_VERSINFO",
-	"COMPREPLY", "COMP_WORDS", "COPROC", "DIRSTACK", "FUNCNAME", "GROUPS", "MAPFILE", "PIPESTATUS")
+var builtinArrays = words{"BASH_ALIASES", "BASH_ARGC", "BASH_ARGV", "BASH_CMDS", "BASH_LINENO", "BASH_REMATCH", "BASH_SOURCE", "BASH_VERSINFO",
+	"COMPREPLY", "COMP_WORDS", "COPROC", "DIRSTACK", "FUNCNAME", "GROUPS", "MAPFILE", "PIPESTATUS"}
 
 // arrayMakers finds commands that make arrays of variables named elsewhere.
-var arrayMakers = regexp.MustCompile(`\b(mapfile|readarray)\b|\bread\b[^;|&\n]*-\w*a|\b(declare|typeset|local|readonly|export)\b[^;|&\n]*\s-\w*[aA]`)
+var arrayMakers = newPattern(`\b(mapfile|readarray)\b|\bread\b[^;|&\n]*-\w*a|\b(declare|typeset|local|readonly|export)\b[^;|&\n]*\s-\w*[aA]`)
 
 // mayBeArray reports whether anything in the script could make an array of a
 // variable. An assignment stands in the text as it is; a command is looked for
@@ -61,5 +60,5 @@ func (s *script) mayBeArray(name string) bool {
 		}
 	}
 	bare := strings.NewReplacer(`'`, "", `"`, "", `\`, "", "$", "").Replace(s.src.text)
-	return builtinArrays[name] || !s.fresh || arrayMakers.MatchString(bare)
+	return builtinArrays.has(name) || !s.fresh || arrayMakers.MatchString(bare)
 }

@@ -2,7 +2,7 @@ package spool
 
 import (
 	"os"
-	"regexp"
+	"strings"
 
 	"github.com/cove-sandbox/cove"
 )
@@ -54,10 +54,14 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-var validName = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}$`)
+const maxNameLen = 128
 
+// checkName lets through what is safe as a part of a file's name.
 func checkName(name string) error {
-	if !validName.MatchString(name) {
+	bad := strings.ContainsFunc(name, func(c rune) bool {
+		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '.' && c != '_' && c != '-'
+	})
+	if bad || name == "" || name[0] == '.' || len(name) > maxNameLen {
 		return cove.InvalidField("output_id", "%.200q is not the name of kept output", name)
 	}
 	return nil

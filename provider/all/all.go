@@ -11,11 +11,13 @@ import (
 
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/provider/fake"
+	"github.com/cove-sandbox/cove/provider/local"
 )
 
 // Config is what the providers need.
 type Config struct {
 	Home string // each provider keeps its state in a directory of its own below it
+	Once bool   // few sandboxes will be made, and none outlives this process
 }
 
 // Names returns the names of all providers, sorted.
@@ -27,6 +29,13 @@ func Providers(cfg Config) map[string]func() (cove.Provider, error) {
 	return map[string]func() (cove.Provider, error){
 		"fake": func() (cove.Provider, error) {
 			p, err := fake.New(fake.Config{Dir: filepath.Join(cfg.Home, "fake")})
+			if err != nil {
+				return nil, err
+			}
+			return p, nil
+		},
+		"local": func() (cove.Provider, error) {
+			p, err := local.New(local.Config{Dir: filepath.Join(cfg.Home, "local"), Once: cfg.Once})
 			if err != nil {
 				return nil, err
 			}

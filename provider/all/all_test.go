@@ -12,7 +12,7 @@ import (
 )
 
 func TestEveryProviderOpens(t *testing.T) {
-	if diff := cmp.Diff([]string{"fake"}, all.Names()); diff != "" {
+	if diff := cmp.Diff([]string{"fake", "local"}, all.Names()); diff != "" {
 		t.Errorf("names (-want +got):\n%s", diff)
 	}
 	home := t.TempDir()

@@ -19,6 +19,9 @@ func (m *machine) start(cmd cove.Command) (cove.Process, error) {
 	if err := checkArgv(cmd.Argv); err != nil {
 		return nil, err
 	}
+	if err := checkEnv(cmd.Env); err != nil {
+		return nil, err
+	}
 	if j, err := m.instant(cmd); err != nil {
 		return nil, err
 	} else if j != nil {
@@ -67,6 +70,15 @@ func (j *job) streams() table {
 		in = newFile(newInlet(j.cmd.Stdin, j.over))
 	}
 	return table{in, newFile(&outlet{j: j}), newFile(&outlet{j: j, stderr: true})}
+}
+
+func checkEnv(env map[string]string) error {
+	for k, v := range env {
+		if k == "" || strings.ContainsAny(k, "=\x00") || strings.Contains(v, "\x00") {
+			return cove.InvalidField("env", "%.40q cannot be set; names have no = and nothing has a NUL", k)
+		}
+	}
+	return nil
 }
 
 func checkArgv(argv []string) error {

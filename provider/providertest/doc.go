@@ -16,6 +16,16 @@
 //		})
 //	}
 //
+// The group escape runs the abuse battery of package escape, which needs the
+// test's own executable as the attacker:
+//
+//	func TestMain(m *testing.M) {
+//		if escape.Summoned(os.Args) {
+//			os.Exit(escape.Main(os.Args[1:]))
+//		}
+//		os.Exit(m.Run())
+//	}
+//
 // The scripts that the cases run are plain POSIX shell and coreutils, so that
 // they mean the same on every provider. What a provider says it cannot do is
 // skipped, by one helper that names the missing capability. The suite must not

@@ -14,12 +14,14 @@ func execTests() []test {
 		{"arguments_arrive_as_they_are", argumentsArrive},
 		{"ten_thousand_arguments", manyArguments},
 		{"an_argument_of_128_kib", longArgument},
+		{"an_argument_of_2_mb_works_or_is_126", hugeArgument},
 		{"exit_codes", exitCodes},
 		{"unknown_program_is_127", unknownProgram},
 		{"file_without_permission_is_126", notExecutable},
 		{"script_with_permission_runs", scriptRuns},
 		{"workdir", workdir},
 		{"workdir_that_is_missing_is_invalid", workdirMissing},
+		{"variables_that_cannot_be_are_invalid", badVariables},
 		{"command_without_a_name_is_invalid", emptyCommand},
 		{"canceled_start_runs_nothing", canceledStart},
 		{"wait_gives_up_and_can_be_repeated", waitAgain},
@@ -50,6 +52,21 @@ func longArgument(e *env) {
 	s := e.sandbox()
 	long := strings.Repeat("x", 128<<10-1) // Linux counts the final NUL
 	equal(e, e.argv(s, "printf", "%s", long).stdout, long, "an argument of 128 KiB")
+}
+
+func hugeArgument(e *env) {
+	s := e.sandbox()
+	huge := strings.Repeat("x", 2<<20)
+	r := e.argv(s, "printf", "%s", huge)
+	if r.ExitCode == 0 {
+		equal(e, len(r.stdout), len(huge), "the length of what printf got")
+		return
+	}
+	e.ended(r.Result, cove.Exited, 126, "")
+	if !strings.Contains(r.stderr, "printf") || !strings.Contains(r.stderr, "too long") || len(r.stderr) > 1<<10 {
+		e.Errorf("stderr does not say that printf's arguments are too long: %.200q", r.stderr)
+	}
+	e.prints(s, "fine\n", "echo fine")
 }
 
 func exitCodes(e *env) {
@@ -115,7 +132,22 @@ func workdirMissing(e *env) {
 	for _, dir := range []string{"missing", "/no/such/dir", "file"} {
 		_, err := s.Start(e.ctx(), cove.Command{Argv: []string{"true"}, Dir: dir})
 		e.wants(cove.Invalid, err, "starting in "+dir)
+		if err != nil && !strings.Contains(err.Error(), dir) {
+			e.Errorf("the error does not name %s: %v", dir, err)
+		}
 	}
+	_, err := s.Start(e.ctx(), cove.Command{Argv: []string{"true"}, Dir: "a\x00b"})
+	e.wants(cove.Invalid, err, "starting in a directory with a NUL")
+}
+
+func badVariables(e *env) {
+	s := e.sandbox()
+	for name, value := range map[string]string{"": "x", "A=B": "x", "A\x00": "x", "A": "x\x00"} {
+		_, err := s.Start(e.ctx(), cove.Command{Argv: []string{"true"}, Env: map[string]string{name: value}})
+		e.wants(cove.Invalid, err, fmt.Sprintf("starting with %q=%q", name, value))
+	}
+	r := e.run(s, cove.Command{Argv: []string{"sh", "-c", `echo "$_0dd"`}, Env: map[string]string{"_0dd": "a=b  'c'"}})
+	equal(e, r.stdout, "a=b  'c'\n", "an odd variable")
 }
 
 func emptyCommand(e *env) {

@@ -42,6 +42,7 @@ func groups() []group {
 		{"terminal", terminalTests()},
 		{"concurrency", concurrencyTests()},
 		{"isolation", isolationTests()},
+		{"escape", escapeTests()},
 		{"usage", usageTests()},
 		{"powers", powerTests()},
 		{"pause", pauseTests()},

@@ -68,7 +68,7 @@ func packEntry(w *protocol.RecordWriter, dir int, name, full string, depth int) 
 	default:
 		return nil // sockets, pipes and devices stay
 	}
-	fd, err := unix.Openat(dir, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	fd, err := unix.Openat(dir, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cove-sandbox/cove/internal/guest/protocol"
+	"github.com/cove-sandbox/cove/internal/linux/forkexec"
 )
 
 // Name is what argv[0] of an agent is, by which an executable that is more
@@ -17,19 +18,22 @@ const Name = "cove-agent"
 // DefaultFD is where an agent finds its link unless it is told otherwise.
 const DefaultFD = 3
 
-// Setup carries out what the host asks for in a setup request, before the first
-// program: mounts, limits, lockdown. It gets the body of the request and its
-// descriptors, which are closed afterwards. It runs on the thread that starts
-// programs; what it changes for one thread only does not hold for file
-// operations, so it must change all threads or none.
-type Setup func(body []byte, fds []int) error
+// Env returns the environment that an agent is started with. Two processors are
+// enough for it: Go would get ready for all that the host has, which takes a
+// megabyte for sixty of them, and look for control groups first. Programs get
+// nothing of it.
+func Env() []string { return []string{"GOMAXPROCS=2"} }
 
 // Main serves the host on the other end of fd and returns the exit code of the
 // process. A socket that keeps packets apart passes descriptors; anything else
-// is a stream of bytes and gets frames. setup may be nil: then a setup request
-// is refused.
-func Main(fd uintptr, setup Setup) int {
-	listen()
+// is a stream of bytes and gets frames.
+//
+// Whatever bounds the sandbox holds already: the agent was born in it.
+func Main(fd uintptr) int {
+	forkexec.Deafen()
+	// Programs share the agent's session, and must not find the terminal of
+	// whoever started it. It fails only where there is a session of its own.
+	_, _ = unix.Setsid()
 	kind, err := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_TYPE)
 	var link protocol.Link
 	if err == nil && kind == unix.SOCK_SEQPACKET {
@@ -42,17 +46,17 @@ func Main(fd uintptr, setup Setup) int {
 		_ = unix.SetNonblock(int(fd), true)
 		link = protocol.NewAgentFramed(os.NewFile(fd, "link"))
 	}
-	return Serve(link, setup)
+	return serve(link)
 }
 
-// Serve is Main for a link that is there already.
-func Serve(link protocol.Link, setup Setup) int {
+// serve answers the host over a link until it is over.
+func serve(link protocol.Link) int {
 	// Programs have the agent's user: without this they could look into it.
 	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 	if os.Getpid() != 1 {
 		_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 	}
-	s, err := newServer(link, setup)
+	s, err := newServer(link)
 	if err != nil {
 		return 1
 	}

@@ -4,8 +4,6 @@ package agent
 
 import (
 	"context"
-	"errors"
-	"os"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -14,83 +12,91 @@ import (
 	"github.com/cove-sandbox/cove/internal/linux/forkexec"
 )
 
-// reap waits for children, also those that others left to us, for as long as
-// the process lives. It holds a thread: nothing wakes up sooner.
-func (s *server) reap() {
+// attend reaps children that end, also those that others left to us, until it
+// is over. It has a thread of its own, so that an end is told while another
+// program is being started.
+func (s *server) attend() {
+	var scratch []int
 	for {
-		var info unix.Siginfo
-		err := unix.Waitid(unix.P_ALL, 0, &info, unix.WEXITED|unix.WNOWAIT, nil)
+		pids := s.family.wait(scratch[:0])
+		if len(pids) == 0 {
+			return
+		}
+		scratch = pids
 		s.procs.Lock()
-		switch {
-		case errors.Is(err, unix.ECHILD):
-			// Orphans can only come from our children, so there is nobody to
-			// miss until the next start, which may have happened just now.
-			if len(s.children) == 0 {
-				s.born.Wait()
-			}
-		case err == nil:
-			s.bury()
+		for _, pid := range pids {
+			s.reap(pid)
+		}
+		alone := !s.family.blind() && len(s.family.strangers()) == 0
+		if alone {
+			s.family.bereaved = s.family.bereaved[:0] // they left nobody
 		}
 		s.procs.Unlock()
-	}
-}
-
-// bury reaps all that have ended, and finds out who their orphans belong to.
-func (s *server) bury() {
-	var parents []uint64 // the programs whose processes ended
-	for {
-		var status unix.WaitStatus
-		var usage unix.Rusage
-		pid, err := unix.Wait4(-1, &status, unix.WNOHANG, &usage)
-		if err != nil || pid <= 0 {
-			break
-		}
-		owners := s.children[pid]
-		delete(s.children, pid)
-		parents = append(parents, owners...)
-		for _, id := range owners {
-			if p := s.programs[id]; p != nil && p.pid == pid {
-				s.exited(p, status, &usage)
-			}
-		}
-	}
-	s.adopt(parents)
-}
-
-// adopt gives the children that we did not know to the programs whose processes
-// ended just now: only those can have left them. When several ended at once it
-// cannot be told whose they are, and killing any of them kills the orphan.
-func (s *server) adopt(parents []uint64) {
-	if len(parents) == 0 {
-		return
-	}
-	all, err := forkexec.Children(os.Getpid())
-	if err != nil {
-		return
-	}
-	slices.Sort(parents)
-	parents = slices.Compact(parents)
-	for _, pid := range all {
-		if _, known := s.children[pid]; !known {
-			s.children[pid] = parents
+		if alone {
+			s.tell()
+		} else {
+			s.sweep()
 		}
 	}
 }
 
-// exited tells the host, and ends the streams that are copied.
-func (s *server) exited(p *program, status unix.WaitStatus, usage *unix.Rusage) {
-	delete(s.programs, p.id)
-	x := protocol.Exited{
-		Status: uint32(status),
-		CPU:    (usage.Utime.Sec+usage.Stime.Sec)*1e6 + usage.Utime.Usec + usage.Stime.Usec,
-		MaxRSS: usage.Maxrss,
+// reap takes a child that has ended out of the world, -1 means any, and reports
+// whether there was one. It is called with procs held.
+func (s *server) reap(pid int) bool {
+	var status unix.WaitStatus
+	var usage unix.Rusage
+	pid, err := unix.Wait4(pid, &status, unix.WNOHANG, &usage)
+	if err != nil || pid <= 0 {
+		return false
 	}
-	_ = s.link.Send(&protocol.Message{Kind: protocol.KindExited, ID: p.id, Body: x.Encode()})
-	for _, o := range p.outputs {
-		o.Finish()
+	for _, id := range s.family.remove(pid) {
+		if p := s.programs[id]; p != nil && p.pid == pid {
+			delete(s.programs, id)
+			s.ended = append(s.ended, end{p, protocol.Exited{
+				Status: uint32(status),
+				CPU:    (usage.Utime.Sec+usage.Stime.Sec)*1e6 + usage.Utime.Usec + usage.Stime.Usec,
+				MaxRSS: usage.Maxrss,
+			}})
+		}
 	}
-	if p.tty >= 0 {
-		_ = unix.Close(p.tty)
+	return true
+}
+
+// sweep reaps all that have ended, while none is being started, and finds out
+// whose the orphans are before anybody hears of an end: who does may start
+// programs that leave others.
+func (s *server) sweep() {
+	s.forks.Lock()
+	s.procs.Lock()
+	for s.reap(-1) {
+	}
+	s.family.adopt()
+	s.procs.Unlock()
+	s.forks.Unlock()
+	s.tell()
+}
+
+// end is a program that has ended, and how.
+type end struct {
+	*program
+
+	how protocol.Exited
+}
+
+// tell tells the host of ends, and ends the streams that are copied.
+func (s *server) tell() {
+	s.procs.Lock()
+	all := s.ended
+	s.ended = nil
+	s.procs.Unlock()
+	for _, e := range all {
+		_ = s.link.Send(&protocol.Message{Kind: protocol.KindExited, ID: e.id, Body: e.how.Encode()})
+		for _, o := range e.outputs {
+			o.Finish()
+		}
+		if e.tty >= 0 {
+			_ = unix.Close(e.tty)
+		}
 	}
 }
 
@@ -104,10 +110,11 @@ func (s *server) kill(m *protocol.Message) {
 	}
 	const rounds = 100 // orphans of what was killed appear with us
 	for range rounds {
+		s.sweep()
 		s.procs.Lock()
 		var roots []int
-		for pid, owners := range s.children {
-			if slices.Contains(owners, poke.Program) {
+		for pid, c := range s.family.children {
+			if slices.Contains(c.owners, poke.Program) {
 				roots = append(roots, pid)
 			}
 		}
@@ -117,19 +124,26 @@ func (s *server) kill(m *protocol.Message) {
 			return
 		}
 		if err := forkexec.KillTree(context.Background(), roots...); err != nil {
-			for _, pid := range roots { // no /proc: as far as a group goes
-				_ = unix.Kill(-pid, unix.SIGKILL)
-				_ = unix.Kill(pid, unix.SIGKILL)
-			}
+			killGroups(roots)
 		}
-		s.await()
 	}
 	s.reply(m.ID, protocol.Reply{Errno: uint32(unix.EBUSY)})
 }
 
-// await reaps, in case the reaper has not come to it yet.
-func (s *server) await() {
-	s.procs.Lock()
-	defer s.procs.Unlock()
-	s.bury()
+// killGroups ends processes as far as their groups go, which is all that can be
+// done without /proc, and gives each a second to be gone.
+func killGroups(roots []int) {
+	for _, pid := range roots {
+		_ = unix.Kill(-pid, unix.SIGKILL)
+		_ = unix.Kill(pid, unix.SIGKILL)
+	}
+	for _, pid := range roots {
+		fd, err := unix.PidfdOpen(pid, 0)
+		if err != nil {
+			continue // reaped
+		}
+		const patience = 1000                                                           // milliseconds
+		_, _ = unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, patience) //nolint:gosec // a descriptor
+		_ = unix.Close(fd)
+	}
 }

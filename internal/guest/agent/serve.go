@@ -25,49 +25,63 @@ const (
 // server answers one host.
 type server struct {
 	link  protocol.Link
-	setup Setup
 	null  int
 	slots chan struct{} // one for each file operation
+	files forkexec.Limit
 
-	// procs guards the fields below. It is held while a program is started, so
-	// that its end is not seen before its start.
+	// forks is held while a program is started: a child that is not known
+	// otherwise is one that was left to us. Take it before procs.
+	forks sync.Mutex
+
+	// procs guards the fields below.
 	procs    sync.Mutex
 	programs map[uint64]*program
-	children map[int][]uint64 // our children, and the programs they belong to
-	born     *sync.Cond       // there is a child to wait for
+	ended    []end // of whom the host has not heard
+	family   family
 }
 
-func newServer(link protocol.Link, setup Setup) (*server, error) {
+func newServer(link protocol.Link) (*server, error) {
 	null, err := unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
 	}
-	s := &server{
-		link: link, setup: setup, null: null, slots: make(chan struct{}, maxFileOps),
-		programs: map[uint64]*program{}, children: map[int][]uint64{},
+	f, err := newFamily()
+	if err != nil {
+		return nil, err
 	}
-	s.born = sync.NewCond(&s.procs)
-	return s, nil
+	return &server{
+		link: link, null: null, slots: make(chan struct{}, maxFileOps), files: openFiles(),
+		programs: map[uint64]*program{}, family: f,
+	}, nil
 }
 
-// serve answers until the host is gone or says that it is over.
+// serve answers until the host is gone or says that it is over. Children are
+// reaped on the first thread, and started from another: orphans come to the
+// first one, and are told from those we started by that.
 func (s *server) serve() {
-	// Setup and every start happen on this thread.
 	runtime.LockOSThread()
-	go s.reap()
-	for {
-		m, err := s.link.Receive()
-		if err != nil {
-			break
+	go func() {
+		for s.next() {
 		}
-		if m.Kind == protocol.KindShutdown {
-			s.end()
-			s.reply(m.ID, protocol.Reply{})
-			return
-		}
-		s.handle(m)
+		s.end()
+		s.family.finish()
+	}()
+	s.attend()
+}
+
+// next answers one message, and reports whether there may be more.
+func (s *server) next() bool {
+	m, err := s.link.Receive()
+	if err != nil {
+		return false
 	}
-	s.end()
+	if m.Kind == protocol.KindShutdown {
+		s.end()
+		s.reply(m.ID, protocol.Reply{})
+		return false
+	}
+	s.handle(m)
+	return true
 }
 
 // end kills all that is left. For a process 1 the kernel does it.
@@ -82,7 +96,7 @@ func (s *server) end() {
 			return
 		}
 		_ = forkexec.KillTree(context.Background(), all...)
-		s.await()
+		s.sweep()
 	}
 }
 
@@ -93,8 +107,6 @@ func (s *server) handle(m *protocol.Message) {
 		s.hello(m)
 	case protocol.KindPing:
 		s.reply(m.ID, protocol.Reply{})
-	case protocol.KindSetup:
-		s.runSetup(m)
 	case protocol.KindStart:
 		s.start(m)
 	case protocol.KindSignal:
@@ -139,27 +151,6 @@ func closeStreams(m *protocol.Message) {
 func (s *server) hello(m *protocol.Message) {
 	g := protocol.Greeting{Version: protocol.Version, PID: os.Getpid(), Proc: forkexec.Probe() == nil}
 	s.reply(m.ID, protocol.Reply{Body: g.Encode()})
-}
-
-func (s *server) runSetup(m *protocol.Message) {
-	if s.setup == nil {
-		s.reply(m.ID, protocol.Reply{Reason: protocol.ReasonUnknown})
-		return
-	}
-	var fds []int
-	for _, st := range m.Streams {
-		fds = append(fds, st.FD())
-	}
-	if err := s.setup(m.Body, fds); err != nil {
-		r := failure(err)
-		r.Text = err.Error()
-		if r.OK() {
-			r.Errno = uint32(unix.EIO)
-		}
-		s.reply(m.ID, r)
-		return
-	}
-	s.reply(m.ID, protocol.Reply{})
 }
 
 func (s *server) reply(id uint64, r protocol.Reply, streams ...*protocol.Stream) {

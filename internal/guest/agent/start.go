@@ -72,23 +72,42 @@ func (s *server) launch(p *program, req *protocol.Start, files [3]int, attached 
 	}
 	c := forkexec.Command{
 		Path: path, Argv: req.Argv, Env: req.Env, Dir: req.Dir, Files: files[:],
-		Session: true, Terminal: p.tty >= 0, Reaper: true,
+		Group: true, Terminal: p.tty >= 0, Reaper: true, Limits: []forkexec.Limit{s.files},
 	}
-	s.procs.Lock()
-	defer s.procs.Unlock()
-	if len(s.programs) >= maxPrograms {
+	if s.crowded() {
 		return &failed{protocol.ReasonBusy, unix.EAGAIN, "programs"}
 	}
-	p.pid, err = forkexec.Start(&c)
+	s.forks.Lock()
+	defer s.forks.Unlock()
+	pid, handle, err := forkexec.StartHandled(&c)
 	if err != nil {
 		return startError(err, req.Argv[0])
 	}
+	p.pid = pid
+	s.procs.Lock()
 	s.programs[p.id] = p
-	s.children[p.pid] = []uint64{p.id}
-	s.born.Signal()
-	// Sent with the lock held, so that the end cannot overtake it.
+	s.family.add(pid, child{owners: []uint64{p.id}, handle: handle})
+	s.procs.Unlock()
 	s.reply(p.id, protocol.Reply{}, attached...)
+	// Only now, so that the end cannot overtake the reply.
+	if s.family.watch(pid, handle) != nil {
+		s.procs.Lock()
+		s.family.lose(pid)
+		s.procs.Unlock()
+	}
 	return nil
+}
+
+// crowded reports whether as many programs run as may. Zombies that nobody was
+// told of do not count, nor do they take the place of a new one.
+func (s *server) crowded() bool {
+	s.procs.Lock()
+	full, blind := len(s.programs) >= maxPrograms, s.family.blind()
+	s.procs.Unlock()
+	if blind {
+		s.sweep()
+	}
+	return full
 }
 
 func startError(err error, name string) error {
@@ -103,6 +122,18 @@ func startError(err error, name string) error {
 		return &failed{protocol.ReasonExec, e.Errno, name}
 	}
 	return &failed{protocol.ReasonNone, e.Errno, ""}
+}
+
+// openFiles is the usual limit of programs, many of which cannot deal with more.
+// Go raises its own for the agent, and they would inherit that.
+func openFiles() forkexec.Limit {
+	const usual = 1024
+	l := forkexec.Limit{Resource: unix.RLIMIT_NOFILE, Soft: usual, Hard: usual}
+	var own unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &own); err == nil {
+		l.Soft, l.Hard = min(usual, own.Max), own.Max
+	}
+	return l
 }
 
 // find returns a program that runs, with procs held.

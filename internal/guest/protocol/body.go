@@ -14,7 +14,7 @@ const (
 	ReasonNoEntry        // there is no such program
 	ReasonBusy           // too many at once
 	ReasonNoTTY          // the program has no terminal
-	ReasonUnknown        // the agent does not know the request, or not yet
+	ReasonUnknown        // the agent does not know the request
 	lastReason    = ReasonUnknown
 )
 
@@ -22,7 +22,7 @@ const (
 type Reply struct {
 	Errno  uint32
 	Reason Reason
-	Text   string // what the errno is about, such as a name; of a setup, a sentence
+	Text   string // what the errno is about, such as a name
 	Body   []byte
 }
 

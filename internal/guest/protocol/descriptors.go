@@ -8,6 +8,7 @@ import (
 	"os"
 	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -96,15 +97,30 @@ func (l *descriptors) Send(m *Message) error {
 	if len(fds) > 0 {
 		oob = unix.UnixRights(fds...)
 	}
+	return l.push(packet, oob)
+}
+
+// push sends a packet. Where it must wait, a clock runs for the host: starting
+// one for every packet would cost more than the packet.
+func (l *descriptors) push(packet, oob []byte) error {
 	var sent error
+	var late *time.Timer
 	err := l.rc.Write(func(fd uintptr) bool {
 		for {
 			sent = unix.Sendmsg(int(fd), packet, oob, nil, unix.MSG_NOSIGNAL)
 			if !errors.Is(sent, unix.EINTR) {
-				return !errors.Is(sent, unix.EAGAIN)
+				break
 			}
 		}
+		full := errors.Is(sent, unix.EAGAIN)
+		if full && l.host && late == nil {
+			late = time.AfterFunc(patience, func() { _ = l.Close() })
+		}
+		return !full
 	})
+	if late != nil && !late.Stop() {
+		return ErrStalled
+	}
 	if err != nil {
 		return err
 	}

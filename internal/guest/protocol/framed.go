@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -100,6 +101,19 @@ func (l *framed) frame(kind frameKind, lane uint64, payload []byte) error {
 	return err
 }
 
+// push writes a message, for which a host has no more than its patience.
+func (l *framed) push(message []byte) error {
+	if !l.host {
+		return l.frame(frameMessage, 0, message)
+	}
+	late := time.AfterFunc(patience, func() { _ = l.Close() })
+	err := l.frame(frameMessage, 0, message)
+	if !late.Stop() {
+		return ErrStalled
+	}
+	return err
+}
+
 func (l *framed) Send(m *Message) error {
 	if len(m.Body) > MaxBody {
 		closeStreams(m.Streams)
@@ -117,7 +131,7 @@ func (l *framed) Send(m *Message) error {
 	}
 	var e Encoder
 	h.encode(&e)
-	err := l.frame(frameMessage, 0, append(e.b, m.Body...))
+	err := l.push(append(e.b, m.Body...))
 	// Started after the message, so that no data comes before its stream.
 	for _, run := range start {
 		run()

@@ -3,15 +3,25 @@
 package protocol
 
 import (
+	"errors"
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
 
+// ErrStalled says that the other side takes no more messages.
+var ErrStalled = errors.New("it takes no more messages")
+
+// patience is how long an agent may leave its messages lying. After that it is
+// taken for dead.
+var patience = 30 * time.Second
+
 // Link carries messages between a host and an agent. Send may be called by
 // many goroutines, Receive by one. After an error of either, the link is dead.
 type Link interface {
-	// Send takes over the streams of the message, whatever it returns.
+	// Send takes over the streams of the message, whatever it returns. A host
+	// whose message is not taken for half a minute gets ErrStalled.
 	Send(m *Message) error
 	// Receive hands over the streams of the message. It returns an error when
 	// the other side is gone or is not to be trusted any more.
@@ -73,13 +83,16 @@ func closeStreams(list []*Stream) {
 // theirs is for a program: a descriptor that blocks.
 func Pipe(theirs Flow) (mine *os.File, stream *Stream, err error) {
 	var p [2]int
-	if err := unix.Pipe2(p[:], unix.O_CLOEXEC); err != nil {
+	if err := unix.Pipe2(p[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
 		return nil, nil, os.NewSyscallError("pipe2", err)
 	}
 	own, other := p[1], p[0]
 	if theirs == Writable {
 		own, other = p[0], p[1]
 	}
-	_ = unix.SetNonblock(own, true)
+	if _, err := unix.FcntlInt(uintptr(other), unix.F_SETFL, 0); err != nil {
+		_, _ = unix.Close(own), unix.Close(other)
+		return nil, nil, os.NewSyscallError("fcntl", err)
+	}
 	return os.NewFile(uintptr(own), "pipe"), NewStream(other, theirs), nil
 }

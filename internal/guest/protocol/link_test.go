@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
@@ -45,6 +46,20 @@ func links(t testing.TB) map[string][2]protocol.Link {
 		}
 	})
 	return all
+}
+
+// TestStalled sends to somebody who takes nothing.
+func TestStalled(t *testing.T) {
+	protocol.HurryUp(t, 20*time.Millisecond)
+	for name, l := range links(t) {
+		var err error
+		for i := 0; err == nil && i < 10_000; i++ {
+			err = l[0].Send(&protocol.Message{Kind: protocol.KindPing, ID: 1, Body: make([]byte, 16<<10)})
+		}
+		if !errors.Is(err, protocol.ErrStalled) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 }
 
 func TestLinks(t *testing.T) {

@@ -22,7 +22,6 @@ type Kind byte
 // The kinds. All but the last two are requests of the host.
 const (
 	KindHello Kind = iota + 1
-	KindSetup
 	KindStart
 	KindSignal
 	KindKill

@@ -86,6 +86,8 @@ type plan struct {
 	reaper    bool
 	limits    []Limit
 
+	handle int32 // written by the kernel
+
 	// Written by the child, which shares our memory until it execs.
 	stage Stage
 	errno syscall.Errno

@@ -19,6 +19,13 @@ func TestMain(m *testing.M) {
 		"headless": headless,
 		"full":     fullTable,
 		"locked":   locked,
+		"deafened": deafened,
+		"orphanage": func(args []string) error {
+			if err := ownNamespace(); err != nil {
+				return err
+			}
+			return orphanage(args)
+		},
 		"elsewhere": func([]string) error {
 			return expectForeignProc()
 		},

@@ -13,9 +13,19 @@ import (
 // calling thread as far as filters and capabilities go: a caller that locked up
 // one thread only must call from there.
 func Start(c *Command) (pid int, err error) {
+	pid, handle, err := StartHandled(c)
+	if err == nil {
+		_ = unix.Close(handle)
+	}
+	return pid, err
+}
+
+// StartHandled is [Start] with a handle of the process: a descriptor that is
+// readable when the program has ended, and that the caller closes.
+func StartHandled(c *Command) (pid, handle int, err error) {
 	p, err := c.plan()
 	if err != nil {
-		return 0, err
+		return 0, -1, err
 	}
 	// Nobody may have a descriptor open that is not close-on-exec yet.
 	syscall.ForkLock.Lock()
@@ -24,17 +34,18 @@ func Start(c *Command) (pid int, err error) {
 	syscall.ForkLock.Unlock()
 	runtime.KeepAlive(p)
 	if errno != 0 {
-		return 0, &Error{StageFork, errno}
+		return 0, -1, &Error{StageFork, errno}
 	}
-	pid = int(child)
-	if p.errno != 0 {
-		for {
-			if _, err := unix.Wait4(pid, nil, 0, nil); err != unix.EINTR {
-				return 0, &Error{p.stage, p.errno}
-			}
+	pid, handle = int(child), int(p.handle)
+	if p.errno == 0 {
+		return pid, handle, nil
+	}
+	_ = unix.Close(handle)
+	for {
+		if _, err := unix.Wait4(pid, nil, 0, nil); err != unix.EINTR {
+			return 0, -1, &Error{p.stage, p.errno}
 		}
 	}
-	return pid, nil
 }
 
 // spawn makes a child that shares our memory, and is alone on the processor
@@ -47,11 +58,15 @@ func Start(c *Command) (pid int, err error) {
 //go:nocheckptr
 func spawn(p *plan) (pid uintptr, errno syscall.Errno) {
 	beforeFork()
-	pid, errno = vfork(unix.CLONE_VFORK | unix.CLONE_VM | uintptr(unix.SIGCHLD))
+	pid, errno = vfork(unix.CLONE_VFORK|unix.CLONE_VM|unix.CLONE_PIDFD|uintptr(unix.SIGCHLD), &p.handle)
 	if errno != 0 || pid != 0 {
 		return pid, errno
 	}
-	afterForkInChild()
+	if deaf {
+		dispose(unix.SIGPIPE, byDefault)
+	} else {
+		afterForkInChild()
+	}
 	p.run()
 	for {
 		_, _, _ = syscall.RawSyscall(unix.SYS_EXIT_GROUP, 127, 0, 0)
@@ -155,5 +170,8 @@ func afterFork()
 //go:linkname afterForkInChild syscall.runtime_AfterForkInChild
 func afterForkInChild()
 
-// vfork is clone with a return that the child cannot spoil for the parent.
-func vfork(flags uintptr) (pid uintptr, errno syscall.Errno)
+// vfork is clone with a return that the child cannot spoil for the parent. The
+// kernel writes the handle before the child runs.
+//
+//go:noescape
+func vfork(flags uintptr, handle *int32) (pid uintptr, errno syscall.Errno)

@@ -1,13 +1,13 @@
 #include "textflag.h"
 
-// func vfork(flags uintptr) (pid uintptr, errno syscall.Errno)
+// func vfork(flags uintptr, handle *int32) (pid uintptr, errno syscall.Errno)
 //
 // Parent and child share the stack. The child returns first and reuses the
 // place of our return address, so both keep it in a register across the call.
-TEXT ·vfork(SB),NOSPLIT|NOFRAME,$0-24
+TEXT ·vfork(SB),NOSPLIT|NOFRAME,$0-32
 	MOVQ	flags+0(FP), DI
 	XORL	SI, SI
-	XORL	DX, DX
+	MOVQ	handle+8(FP), DX
 	XORL	R10, R10
 	XORL	R8, R8
 	MOVL	$56, AX // clone
@@ -17,10 +17,10 @@ TEXT ·vfork(SB),NOSPLIT|NOFRAME,$0-24
 	CMPQ	AX, $0xfffffffffffff001
 	JLS	ok
 	NEGQ	AX
-	MOVQ	$0, pid+8(FP)
-	MOVQ	AX, errno+16(FP)
+	MOVQ	$0, pid+16(FP)
+	MOVQ	AX, errno+24(FP)
 	RET
 ok:
-	MOVQ	AX, pid+8(FP)
-	MOVQ	$0, errno+16(FP)
+	MOVQ	AX, pid+16(FP)
+	MOVQ	$0, errno+24(FP)
 	RET

@@ -1,13 +1,13 @@
 #include "textflag.h"
 
-// func vfork(flags uintptr) (pid uintptr, errno syscall.Errno)
+// func vfork(flags uintptr, handle *int32) (pid uintptr, errno syscall.Errno)
 //
 // Parent and child share the stack. The return address is in a register, which
 // each has for itself.
-TEXT ·vfork(SB),NOSPLIT|NOFRAME,$0-24
+TEXT ·vfork(SB),NOSPLIT|NOFRAME,$0-32
 	MOVD	flags+0(FP), R0
 	MOVD	$0, R1
-	MOVD	$0, R2
+	MOVD	handle+8(FP), R2
 	MOVD	$0, R3
 	MOVD	$0, R4
 	MOVD	$220, R8 // clone
@@ -15,10 +15,10 @@ TEXT ·vfork(SB),NOSPLIT|NOFRAME,$0-24
 	CMN	$4095, R0
 	BCC	ok
 	NEG	R0, R0
-	MOVD	ZR, pid+8(FP)
-	MOVD	R0, errno+16(FP)
+	MOVD	ZR, pid+16(FP)
+	MOVD	R0, errno+24(FP)
 	RET
 ok:
-	MOVD	R0, pid+8(FP)
-	MOVD	ZR, errno+16(FP)
+	MOVD	R0, pid+16(FP)
+	MOVD	ZR, errno+24(FP)
 	RET

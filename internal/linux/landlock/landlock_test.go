@@ -22,7 +22,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	linuxtest.Main(m, map[string]linuxtest.Func{"fence": fence, "threads": threads, "naked": naked})
+	linuxtest.Main(m, map[string]linuxtest.Func{"fence": fence, "threads": threads, "naked": naked, "inherited": inherited})
 }
 
 // fence restricts itself to dir/rw and to reading dir/ro and one file, and

@@ -46,30 +46,42 @@ func missing(errno syscall.Errno) error {
 	return m
 }
 
+// Open makes the ruleset without putting it over anybody: who inherits the
+// descriptor can restrict himself with it. Every path must exist. The caller
+// closes the descriptor.
+func Open(rs Ruleset) (fd int, r Report, err error) {
+	abi, err := ABI()
+	if err != nil {
+		return -1, Report{}, err
+	}
+	a, uncovered := rs.attributes(abi)
+	n, _, errno := syscall.RawSyscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&a)), unsafe.Sizeof(a), 0) //nolint:gosec // what the call takes
+	if errno != 0 {
+		return -1, Report{}, fmt.Errorf("landlock: ruleset: %w", errno)
+	}
+	for _, r := range rs.Rules {
+		if err := r.add(n, Access(a.fs)); err != nil {
+			_ = unix.Close(int(n))
+			return -1, Report{}, fmt.Errorf("landlock: rule for %s: %w", r.Path, err)
+		}
+	}
+	return int(n), Report{ABI: abi, Uncovered: uncovered}, nil
+}
+
 // Restrict puts the ruleset over the calling thread, which the caller has
 // locked, or over all threads, which works only in programs without cgo. It
 // cannot be undone, and it needs no_new_privs. Every path must exist.
 func Restrict(rs Ruleset, allThreads bool) (Report, error) {
-	abi, err := ABI()
+	fd, report, err := Open(rs)
 	if err != nil {
 		return Report{}, err
 	}
-	a, uncovered := rs.attributes(abi)
-	fd, _, errno := syscall.RawSyscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&a)), unsafe.Sizeof(a), 0) //nolint:gosec // what the call takes
-	if errno != 0 {
-		return Report{}, fmt.Errorf("landlock: ruleset: %w", errno)
-	}
-	defer func() { _ = unix.Close(int(fd)) }()
-	for _, r := range rs.Rules {
-		if err := r.add(fd, Access(a.fs)); err != nil {
-			return Report{}, fmt.Errorf("landlock: rule for %s: %w", r.Path, err)
-		}
-	}
+	defer func() { _ = unix.Close(fd) }()
+	call := syscall.RawSyscall
 	if allThreads {
-		_, _, errno = syscall.AllThreadsSyscall(unix.SYS_LANDLOCK_RESTRICT_SELF, fd, 0, 0)
-	} else {
-		_, _, errno = syscall.RawSyscall(unix.SYS_LANDLOCK_RESTRICT_SELF, fd, 0, 0)
+		call = syscall.AllThreadsSyscall
 	}
+	_, _, errno := call(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(fd), 0, 0)
 	switch {
 	case errno == unix.EPERM:
 		return Report{}, fmt.Errorf("landlock: restrict: no_new_privs must be set first: %w", errno)
@@ -78,15 +90,18 @@ func Restrict(rs Ruleset, allThreads bool) (Report, error) {
 	case errno != 0:
 		return Report{}, fmt.Errorf("landlock: restrict: %w", errno)
 	}
-	return Report{ABI: abi, Uncovered: uncovered}, nil
+	return report, nil
 }
 
 func (r Rule) add(ruleset uintptr, handled Access) error {
-	fd, err := unix.Open(r.Path, unix.O_PATH|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return err
+	fd := r.File
+	if r.Path != "" {
+		var err error
+		if fd, err = unix.Open(r.Path, unix.O_PATH|unix.O_CLOEXEC, 0); err != nil {
+			return err
+		}
+		defer func() { _ = unix.Close(fd) }()
 	}
-	defer func() { _ = unix.Close(fd) }()
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
 		return err
@@ -100,6 +115,9 @@ func (r Rule) add(ruleset uintptr, handled Access) error {
 	}
 	beneath := unix.LandlockPathBeneathAttr{Allowed_access: uint64(allow), Parent_fd: int32(fd)}                                                         //nolint:gosec // descriptors are small
 	_, _, errno := syscall.RawSyscall6(unix.SYS_LANDLOCK_ADD_RULE, ruleset, unix.LANDLOCK_RULE_PATH_BENEATH, uintptr(unsafe.Pointer(&beneath)), 0, 0, 0) //nolint:gosec // what the call takes
+	if errno == unix.EBADFD && r.Path == "" {
+		return nil // a file without a tree, as memfd_create makes them: nobody is kept from those
+	}
 	if errno != 0 {
 		return errno
 	}

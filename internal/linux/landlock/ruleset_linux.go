@@ -39,8 +39,10 @@ const (
 )
 
 // Rule allows something with a file, or with a directory and all below it.
+// Where there is no path to it, a descriptor of it will do.
 type Rule struct {
 	Path  string
+	File  int
 	Allow Access
 }
 

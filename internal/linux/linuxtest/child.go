@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/cove-sandbox/cove/internal/linux"
 )
 
 // childEnv carries a Child to the process that plays it.
@@ -59,6 +61,9 @@ func Main(m *testing.M, children map[string]Func) {
 		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 			code = max(exit.ExitCode(), 1)
 		}
+		if errors.Is(err, errors.ErrUnsupported) {
+			code = lackingExit
+		}
 	}
 	exit(code)
 }
@@ -93,7 +98,28 @@ func relay(c Child) error {
 		}
 		cmd.ExtraFiles = append(cmd.ExtraFiles, os.NewFile(uintptr(fd), "inherited"))
 	}
-	return cmd.Run()
+	if err := cmd.Start(); err != nil {
+		return lacking(c, err)
+	}
+	return cmd.Wait()
+}
+
+// lackingExit is the exit code of a relay on a host that cannot make the
+// namespaces of a child.
+const lackingExit = 77
+
+// lacking says why a child cannot be started.
+func lacking(c Child, err error) error {
+	if _, noProc := os.Stat("/proc/self/exe"); noProc != nil {
+		return &linux.Missing{Feature: "processes of tests", Why: "there is no /proc", Remedy: "mount /proc", Err: err}
+	}
+	if c.User && os.Getuid() == 0 {
+		return &linux.Missing{Feature: "an ordinary user", Why: "root cannot become one here", Remedy: "give the container's user namespace more than one user", Err: err}
+	}
+	if c.Clone != 0 {
+		return &linux.Missing{Feature: "namespaces", Why: "this user cannot make them here", Remedy: "run the tests outside of the container or chroot, or let it make namespaces", Err: err}
+	}
+	return err
 }
 
 // Env returns the environment in which this executable plays a child that the
@@ -152,6 +178,9 @@ func Run(t testing.TB, c Child) Result {
 	if err := cmd.Wait(); err != nil && cmd.ProcessState == nil {
 		t.Fatalf("child %s: %v", c.Name, err)
 	}
+	if cmd.ProcessState.ExitCode() == lackingExit {
+		Need(t, errors.New(strings.TrimSpace(errs.String())))
+	}
 	return Result{out.String(), errs.String(), cmd.ProcessState}
 }
 
@@ -164,6 +193,10 @@ func Start(t testing.TB, c Child, stdout, stderr io.Writer) *exec.Cmd {
 	counters := counterDir(t)
 	cmd.ExtraFiles = append([]*os.File{counters}, c.Files...)
 	if err := cmd.Start(); err != nil {
+		_ = counters.Close()
+		if err = lacking(c, err); errors.Is(err, errors.ErrUnsupported) {
+			Need(t, err)
+		}
 		t.Fatalf("child %s: %v", c.Name, err)
 	}
 	t.Cleanup(func() {

@@ -72,6 +72,38 @@ func (t Tmpfs) Resize(target string) error {
 	return failure("resize tmpfs on", target, unix.Mount("", target, "", unix.MS_REMOUNT|t.Flags.bits(), join(options[:2])))
 }
 
+// ResizeTree is [Tmpfs.Resize] for what [Tmpfs.New] made, wherever it is mounted
+// by now, also in a namespace that the caller is not in. The flags stay, too.
+func (t Tmpfs) ResizeTree(tree *os.File) error {
+	options, err := t.options()
+	if err != nil {
+		return err
+	}
+	conn, err := tree.SyscallConn()
+	if err != nil {
+		return failure("resize", tree.Name(), err)
+	}
+	var said error
+	if err := conn.Control(func(fd uintptr) { said = reconfigure(int(fd), options[:2]) }); err != nil {
+		return failure("resize", tree.Name(), err)
+	}
+	return failure("resize", tree.Name(), said)
+}
+
+func reconfigure(tree int, options []option) error {
+	fs, err := unix.Fspick(tree, "", unix.FSPICK_EMPTY_PATH|unix.FSPICK_CLOEXEC)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Close(fs) }()
+	for _, o := range options {
+		if err := unix.FsconfigSetString(fs, o.name, o.value); err != nil {
+			return err
+		}
+	}
+	return unix.FsconfigReconfigure(fs)
+}
+
 // New makes one that is mounted nowhere yet; see [Attach]. The caller closes
 // the file, with which it is gone if nobody attached it.
 func (t Tmpfs) New() (*os.File, error) {

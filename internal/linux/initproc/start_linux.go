@@ -1,0 +1,224 @@
+package initproc
+
+import (
+	"runtime"
+	"sync"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cove-sandbox/cove/internal/linux"
+)
+
+// outcome is where a child says which step was refused.
+type outcome struct {
+	step  int32 // counted from 1; 0 when nothing was refused
+	errno int32
+	pidfd int32 // where the kernel puts it for the parent
+}
+
+// cloneArgs is struct clone_args.
+type cloneArgs struct {
+	flags, pidfd, childTID, parentTID, exitSignal, stack, stackSize, tls, setTID, setTIDSize, cgroup uint64
+}
+
+// Start makes the process and returns when the program runs, or an [Error]. The
+// calling thread must be locked if its namespaces are not those of all threads,
+// and with Become or Proc it must be thrown away afterwards.
+func Start(c *Command) (Process, error) {
+	s, err := c.plan()
+	if err != nil {
+		return Process{}, err
+	}
+	p, err := c.start(s)
+	if err != nil || !c.Proc {
+		return p, err
+	}
+	if err := mountProc(p); err != nil {
+		p.End()
+		return Process{}, err
+	}
+	return p, nil
+}
+
+// changing is held while a thread changes users and its child maps itself: the
+// kernel notes the change for the memory that all of them share, and whoever
+// maps himself at that moment would no longer own his own /proc.
+var changing sync.Mutex
+
+// start becomes the user, if it is to, and makes the process.
+func (c *Command) start(s *script) (Process, error) {
+	if c.Become {
+		changing.Lock()
+		defer changing.Unlock()
+		if err := become(c.Outside); err != nil {
+			return Process{}, err
+		}
+	}
+	// The user namespace is made with the process: who shares his memory cannot
+	// have one of his own later. And sharing is what makes the start fast.
+	flags := uint64(unix.CLONE_VM | unix.CLONE_VFORK | unix.CLONE_PIDFD | unix.CLONE_NEWUSER | unix.CLONE_NEWPID)
+	args := &cloneArgs{flags: flags, exitSignal: uint64(unix.SIGCHLD)}
+	if c.Group >= 0 {
+		args.flags |= unix.CLONE_INTO_CGROUP
+		args.cgroup = uint64(c.Group)
+	}
+	return s.start(args)
+}
+
+// become makes the calling thread another user, with the privileges it had: the
+// process that is made from it owns its user namespace, and can map itself.
+func become(id uint32) error {
+	const keep = 1 << 2 // SECBIT_NO_SETUID_FIXUP: privileges do not go by users
+	for _, st := range []struct {
+		name   string
+		number uintptr
+		args   [3]uintptr
+	}{
+		{"keep the privileges", unix.SYS_PRCTL, [3]uintptr{unix.PR_SET_SECUREBITS, keep}},
+		{"drop the groups", unix.SYS_SETGROUPS, [3]uintptr{}},
+		{"change the group", unix.SYS_SETRESGID, [3]uintptr{uintptr(id), uintptr(id), uintptr(id)}},
+		{"change the user", unix.SYS_SETRESUID, [3]uintptr{uintptr(id), uintptr(id), uintptr(id)}},
+	} {
+		// Raw: of this thread alone.
+		if _, _, errno := syscall.RawSyscall(st.number, st.args[0], st.args[1], st.args[2]); errno != 0 {
+			return &Error{Step: st.name, Errno: errno}
+		}
+	}
+	return nil
+}
+
+// mountProc mounts the /proc of a process's pid namespace in the mount namespace
+// of the calling thread. Only a member of the one with privileges in the other
+// can, and that is neither the process nor the caller: so a third one does it,
+// before anything untrusted runs.
+func mountProc(p Process) error {
+	if err := unix.Setns(p.FD, unix.CLONE_NEWPID); err != nil {
+		return &Error{Step: "enter the pid namespace", Errno: errnoOf(err)}
+	}
+	s := &script{}
+	s.call("mount /proc", unix.SYS_MOUNT, s.text("proc"), s.text("/proc"), s.text("proc"), unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, 0)
+	s.call("end", unix.SYS_EXIT_GROUP, 0)
+	helper, err := s.start(&cloneArgs{flags: unix.CLONE_VM | unix.CLONE_VFORK | unix.CLONE_PIDFD, exitSignal: uint64(unix.SIGCHLD)})
+	if err != nil {
+		return err
+	}
+	reap(helper)
+	return nil
+}
+
+// start makes a process that shares our memory and runs the script.
+func (s *script) start(args *cloneArgs) (Process, error) {
+	out := &s.outcome
+	args.pidfd = uint64(address(&out.pidfd))
+	// Nobody may have a descriptor open that is not close-on-exec yet.
+	syscall.ForkLock.Lock()
+	pid, errno := fork(args, s)
+	afterFork()
+	syscall.ForkLock.Unlock()
+	runtime.KeepAlive(s)
+	if errno != 0 {
+		return Process{}, &Error{Step: "clone", Errno: errno}
+	}
+	p := Process{PID: int(pid), FD: int(out.pidfd)}
+	if out.step == 0 {
+		return p, nil
+	}
+	reap(p)
+	return Process{}, &Error{Step: s.names[out.step-1], Errno: syscall.Errno(out.errno)}
+}
+
+// End kills the process and all others of its pid namespace, and reaps it.
+func (p Process) End() {
+	_ = unix.PidfdSendSignal(p.FD, unix.SIGKILL, nil, 0)
+	reap(p)
+}
+
+func reap(p Process) {
+	for {
+		if _, err := unix.Wait4(p.PID, nil, 0, nil); err != unix.EINTR {
+			break
+		}
+	}
+	_ = unix.Close(p.FD)
+}
+
+func errnoOf(err error) syscall.Errno {
+	if errno, ok := err.(syscall.Errno); ok { //nolint:errorlint // system calls return it bare
+		return errno
+	}
+	return syscall.EIO
+}
+
+// fork makes a child that shares our memory, and is alone on the processor with
+// it: the parent sleeps until the child execs or exits. So the child never
+// returns from this frame, and the parent leaves it at once. What is called
+// here must not grow the stack, allocate, or be watched by the race detector.
+//
+//go:noinline
+//go:norace
+//go:nocheckptr
+func fork(args *cloneArgs, s *script) (pid uintptr, errno syscall.Errno) {
+	beforeFork()
+	pid, errno = clone3(args, unsafe.Sizeof(*args))
+	if errno != 0 || pid != 0 {
+		return pid, errno
+	}
+	afterForkInChild()
+	run(s)
+	for {
+		_, _, _ = syscall.RawSyscall(unix.SYS_EXIT_GROUP, 127, 0, 0)
+	}
+}
+
+// run is the child. It comes back only when a step was refused.
+//
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func run(s *script) {
+	last := uintptr(0)
+	for i := range s.steps {
+		st := &s.steps[i]
+		if st.useLast {
+			st.args[0] = last
+		}
+		r, _, errno := syscall.RawSyscall6(st.number, st.args[0], st.args[1], st.args[2], st.args[3], st.args[4], st.args[5])
+		if errno != 0 && errno != st.allowed[0] && errno != st.allowed[1] {
+			s.outcome.errno = int32(errno) //nolint:gosec // errnos are small
+			s.outcome.step = int32(i) + 1  //nolint:gosec // so are scripts
+			return
+		}
+		last = r
+	}
+}
+
+// The runtime blocks signals around a fork and gives the child its defaults
+// back. Other sandboxes depend on these names, too, and Go keeps them for that.
+//
+//go:linkname beforeFork syscall.runtime_BeforeFork
+func beforeFork()
+
+//go:linkname afterFork syscall.runtime_AfterFork
+func afterFork()
+
+//go:linkname afterForkInChild syscall.runtime_AfterForkInChild
+func afterForkInChild()
+
+// clone3 is the system call, with a return that the child cannot spoil for the
+// parent.
+func clone3(args *cloneArgs, size uintptr) (pid uintptr, errno syscall.Errno)
+
+// Probe reports as [linux.Missing] why this kernel cannot start processes so.
+func Probe() error {
+	// No arguments at all: a kernel that has the call says that they are wrong.
+	_, _, errno := syscall.RawSyscall(unix.SYS_CLONE3, 0, 0, 0)
+	switch errno {
+	case unix.EINVAL, unix.EFAULT:
+		return nil
+	case unix.ENOSYS:
+		return &linux.Missing{Feature: "starting sandboxes", Why: "the kernel has no clone3, or something around this process hides it", Remedy: "use Linux 5.9 or newer; in a container, let it use clone3", Err: errno}
+	}
+	return &linux.Missing{Feature: "starting sandboxes", Why: "something around this process forbids clone3", Remedy: "let the container that cove runs in use clone3", Err: errno}
+}

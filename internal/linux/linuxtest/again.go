@@ -1,0 +1,39 @@
+//go:build linux
+
+package linuxtest
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"syscall"
+	"testing"
+)
+
+// again is the name under which [Main] gets [Tests].
+const again = "tests"
+
+// Tests is a child that runs tests of its own binary; [Again] plays it. It
+// stands under the name "tests" in the map that [Main] gets.
+func Tests(args []string) error {
+	return syscall.Exec("/proc/self/exe", append([]string{"again.test"}, args...), os.Environ())
+}
+
+var passed = regexp.MustCompile(`(?m)^\s*--- PASS: `)
+
+// Again runs the tests whose names match once more, as an ordinary user, and
+// shows what they say: also what they skip. Only root can.
+func Again(t *testing.T, run string) {
+	t.Helper()
+	NeedRoot(t)
+	args := []string{"-test.v", "-test.run=" + run}
+	if testing.CoverMode() != "" {
+		args = append(args, fmt.Sprintf("-test.gocoverdir=/proc/self/fd/%d", counterFD))
+	}
+	env := []string{"COVE_REQUIRE=" + os.Getenv("COVE_REQUIRE")}
+	r := Run(t, Child{Name: again, Args: args, User: true, Env: env})
+	t.Logf("as an ordinary user:\n%s%s", r.Stdout, r.Stderr)
+	if !r.State.Success() || !passed.MatchString(r.Stdout) {
+		t.Errorf("as an ordinary user: %s", r.State)
+	}
+}

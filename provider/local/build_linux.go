@@ -1,0 +1,337 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/guest"
+	"github.com/cove-sandbox/cove/internal/linux"
+	"github.com/cove-sandbox/cove/internal/linux/cgroup"
+	"github.com/cove-sandbox/cove/internal/linux/userns"
+	"github.com/cove-sandbox/cove/provider/local/fence"
+)
+
+// made is a sandbox without a spec: what a spare is, and a sandbox becomes.
+type made struct {
+	host    *hostSide
+	name    cove.ID // of its control group
+	lease   *userns.Lease
+	group   *cgroup.Group // nil where there are none
+	pid     int
+	process int   // a pidfd
+	handles []int // to resize its places by, if it has no spec yet
+	ours    bool  // our own child
+	link    int   // to the agent, until it is connected; or -1
+}
+
+// make builds a sandbox with places of this size. With an error nothing of
+// it is left.
+func (h *hostSide) make(ctx context.Context, id cove.ID, size fence.Places, handles bool) (*made, error) {
+	m, err := h.makeOnce(ctx, id, size, handles)
+	if errors.Is(err, fence.ErrEnded) && ctx.Err() == nil {
+		// Somebody killed the spawner; another one can do it. All is made anew:
+		// there may be an agent at the other end of the old link.
+		m, err = h.makeOnce(ctx, id, size, handles)
+	}
+	return m, err
+}
+
+func (h *hostSide) makeOnce(ctx context.Context, id cove.ID, size fence.Places, handles bool) (_ *made, err error) {
+	m := &made{host: h, name: id, process: -1, link: -1}
+	h.live.add(id)
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, m.drop(context.WithoutCancel(ctx)))
+		}
+	}()
+	order := fence.Order{Places: size, Handles: handles}
+	if h.leases != nil {
+		if m.lease, err = h.leases.Take(); err != nil {
+			return nil, unleased(err)
+		}
+		order.Outside = m.lease.First
+	}
+	to := fence.Handles{Group: -1}
+	if h.groups != nil {
+		tasks, err := m.openGroup(&to)
+		for _, f := range tasks {
+			defer func() { _ = f.Close() }()
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, cove.Wrap(cove.Exhausted, os.NewSyscallError("socketpair", err), "the host has no descriptor left for a sandbox").Reason(cove.ReasonCapacity)
+	}
+	m.link, to.Link = fds[0], fds[1]
+	err = m.build(ctx, order, to)
+	_ = unix.Close(fds[1])
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// unleased says why a sandbox has no user.
+func unleased(err error) error {
+	if errors.Is(err, userns.ErrNoUsers) {
+		return cove.Wrap(cove.Exhausted, err, "there is no user left for another sandbox").Reason(cove.ReasonCapacity)
+	}
+	return cove.Wrap(cove.Unavailable, err, "the users of sandboxes cannot be kept apart").Remedy("let root write to %s", filepath.Dir(machineUsers))
+}
+
+// openGroup makes the control group and opens what lets a process into it.
+func (m *made) openGroup(to *fence.Handles) ([]*os.File, error) {
+	g, err := m.host.groups.Create(string(m.name))
+	if errors.Is(err, os.ErrExist) {
+		return nil, cove.Wrap(cove.Conflict, err, "sandbox %s exists already", m.name)
+	}
+	if err != nil {
+		return nil, cove.Wrap(cove.Unavailable, err, "the control group of a sandbox cannot be made").Remedy("run cove doctor")
+	}
+	m.group = g
+	tasks, err := g.Tasks()
+	if err != nil {
+		return nil, cove.Wrap(cove.Unavailable, err, "the control group of a sandbox cannot be entered")
+	}
+	for _, f := range tasks {
+		to.Tasks = append(to.Tasks, int(f.Fd()))
+	}
+	if fd, ok := g.FD(); ok {
+		to.Group = fd
+	}
+	return tasks, nil
+}
+
+// build has the order carried out, by us or by the spawner.
+func (m *made) build(ctx context.Context, o fence.Order, h fence.Handles) error {
+	box, err := m.order(ctx, o, h)
+	if err != nil && m.host.giveUpProc(err) {
+		box, err = m.order(ctx, o, h)
+	}
+	if err != nil {
+		return m.host.explain(err)
+	}
+	m.host.tried.Store(true)
+	m.pid, m.process, m.handles = box.PID, box.Process, box.Handles
+	return nil
+}
+
+func (m *made) order(ctx context.Context, o fence.Order, h fence.Handles) (fence.Sandbox, error) {
+	direct, spawner, err := m.host.builders()
+	if err != nil {
+		return fence.Sandbox{}, err
+	}
+	if direct != nil {
+		m.ours = true
+		return direct.Build(o, h)
+	}
+	box, err := spawner.Build(ctx, o, h)
+	if errors.Is(err, fence.ErrEnded) {
+		select { // so that the next order finds another one
+		case <-spawner.Done():
+		case <-ctx.Done():
+		}
+	}
+	return box, err
+}
+
+// giveUpProc reports whether it makes sense to try again without a /proc: in a
+// container that masks parts of its own, the kernel gives nobody a new one. It
+// stays so for as long as we live, and Probe says so.
+func (h *hostSide) giveUpProc(err error) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.plan == nil || !errors.Is(err, syscall.EPERM) || !strings.Contains(err.Error(), "mount /proc") {
+		return false
+	}
+	if !h.plan.Proc {
+		return true // another order gave it up meanwhile
+	}
+	plan := *h.plan
+	plan.Proc, plan.Root.Evidence = false, ""
+	h.plan = &plan
+	h.letGo()
+	return true
+}
+
+// letGo ends the builders; the next order makes new ones. Callers hold mu.
+func (h *hostSide) letGo() []error {
+	var errs []error
+	if h.spawner != nil {
+		errs = append(errs, h.spawner.Close())
+	}
+	if h.direct != nil {
+		errs = append(errs, h.direct.Close())
+	}
+	h.spawner, h.direct = nil, nil
+	return errs
+}
+
+// builders returns one of the two.
+func (h *hostSide) builders() (*fence.Builder, *fence.Spawner, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return nil, nil, closedError()
+	}
+	if h.plan == nil {
+		p, err := h.newPlan()
+		if err != nil {
+			return nil, nil, err
+		}
+		h.plan = p
+	}
+	if h.direct != nil {
+		return h.direct, nil, nil
+	}
+	if h.spawner != nil {
+		select {
+		case <-h.spawner.Done(): // somebody killed it; its sandboxes live on
+			h.spawner = nil
+		default:
+			return nil, h.spawner, nil
+		}
+	}
+	var err error
+	if h.cfg.Once && h.become {
+		if h.direct, err = fence.NewBuilder(h.plan, int(h.executable.Fd()), int(h.proc.Fd())); err != nil {
+			return nil, nil, cove.Wrap(cove.Internal, err, "the builder of sandboxes cannot be made")
+		}
+		return h.direct, nil, nil
+	}
+	if h.spawner, err = fence.Launch(h.plan, int(h.executable.Fd()), int(h.proc.Fd())); err != nil {
+		return nil, nil, h.explain(err)
+	}
+	return nil, h.spawner, nil
+}
+
+// explain gives the cause and the remedy of a sandbox that could not be built.
+func (h *hostSide) explain(err error) error {
+	if _, ok := errors.AsType[*cove.Error](err); ok {
+		return err
+	}
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	why := h.missing()
+	switch {
+	// A host that allows none says the same as one that has no more.
+	case isFull(err) && (why == nil || h.tried.Load()):
+		return cove.Wrap(cove.Exhausted, err, "the host has no room for another sandbox: %s", err).Reason(cove.ReasonCapacity).
+			Remedy("end some sandboxes; see the limits in /proc/sys/user and in ulimit -a")
+	case why != nil:
+		return cove.Wrap(cove.Unavailable, err, "provider %s cannot make sandboxes here: %s", name, why).Remedy("%s", remedyOf(why))
+	}
+	return cove.Wrap(cove.Unavailable, err, "provider %s cannot make sandboxes here: %s", name, err).Remedy("run cove doctor, which says what is missing")
+}
+
+// isFull reports whether an error says that something is used up.
+func isFull(err error) bool {
+	return slices.ContainsFunc([]error{syscall.ENOSPC, syscall.EAGAIN, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE}, func(full error) bool {
+		return errors.Is(err, full)
+	})
+}
+
+// missing returns the first thing that a user needs and this host refuses.
+func (h *hostSide) missing() error {
+	if h.become {
+		return nil
+	}
+	r := userns.Probe()
+	for _, err := range []error{r.Create, r.Map, r.Mount} {
+		if _, ok := errors.AsType[*linux.Missing](err); ok {
+			return err
+		}
+	}
+	return nil
+}
+
+// connect greets the agent.
+func (m *made) connect(ctx context.Context, opts guest.Options) (*guest.Conn, error) {
+	t, err := guest.Descriptors(m.link)
+	if err != nil {
+		return nil, err
+	}
+	m.link = -1 // it is the connection's now
+	return guest.Connect(ctx, t, opts)
+}
+
+// end ends the sandbox and waits until nothing of it is left. The connection, if
+// there is one, is closed before.
+func (m *made) end(ctx context.Context) error {
+	var errs []error
+	if m.link >= 0 {
+		errs = append(errs, unix.Close(m.link))
+		m.link = -1
+	}
+	if m.process >= 0 {
+		if err := m.kill(ctx); err != nil {
+			return err // what is still used stays
+		}
+		_ = unix.Close(m.process)
+		m.process = -1
+	}
+	m.closeHandles()
+	if m.group != nil {
+		if err := m.group.Remove(ctx); err != nil {
+			return cove.Wrap(cove.Unavailable, errors.Join(append(errs, err)...), "the control group of sandbox %s cannot be removed", m.name)
+		}
+		m.group = nil
+	}
+	if m.lease != nil {
+		errs = append(errs, m.lease.Release())
+		m.lease = nil
+	}
+	m.host.live.remove(m.name)
+	return errors.Join(errs...)
+}
+
+// drop ends a sandbox that nobody will hold. What cannot be ended is left to who
+// lists and removes.
+func (m *made) drop(ctx context.Context) error {
+	err := m.end(ctx)
+	m.host.live.remove(m.name)
+	return err
+}
+
+func (m *made) closeHandles() {
+	for _, fd := range m.handles {
+		_ = unix.Close(fd)
+	}
+	m.handles = nil
+}
+
+// kill ends the first process, and with it all others: the kernel lets the first
+// one go only when the rest is gone.
+func (m *made) kill(ctx context.Context) error {
+	if err := unix.PidfdSendSignal(m.process, unix.SIGKILL, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
+		return cove.Wrap(cove.Unavailable, err, "sandbox %s cannot be ended", m.name)
+	}
+	for {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(m.process), Events: unix.POLLIN}}, 100) //nolint:gosec // a descriptor
+		if err != nil && !errors.Is(err, unix.EINTR) {
+			return cove.Wrap(cove.Internal, err, "sandbox %s cannot be waited for", m.name)
+		}
+		if n > 0 {
+			break
+		}
+		if err := ctx.Err(); err != nil {
+			return cove.Wrap(cove.Timeout, err, "sandbox %s did not end in time", m.name).Remedy("try again")
+		}
+	}
+	if m.ours {
+		_, _ = unix.Wait4(m.pid, nil, 0, nil)
+	}
+	return nil
+}

@@ -1,0 +1,46 @@
+package local
+
+import "github.com/cove-sandbox/cove"
+
+// Config says where the provider keeps its things.
+type Config struct {
+	// Dir is a directory for this provider alone. Providers with one directory
+	// share their sandboxes' control groups: only one may be open at a time.
+	Dir string
+	// Agent is the path of an executable that is the agent, and the spawner, by
+	// its argv[0]; "" takes what this build has.
+	Agent string
+	// Once says that few sandboxes will be made: the provider builds them itself
+	// where it can, instead of starting a spawner.
+	Once bool
+	// Users is the file that says which users of the host are taken; "" is one
+	// for the whole machine. Only root needs it.
+	Users string
+
+	// weak leaves out a defence, to see that attacks notice.
+	weak weakness
+}
+
+// weakness is a set of defences that are left out.
+type weakness struct{ filter, processes, network, readOnly bool }
+
+// Template is the one that this provider always has: the host's own programs.
+const Template = "base"
+
+// Names and numbers of a sandbox.
+const (
+	name = "local"
+	host = "sandbox"
+	user = 1000
+)
+
+// What a sandbox gets when nobody says anything else.
+const (
+	workspaceSize  = 500 * cove.MiB
+	workspaceFiles = 100_000
+	tempSize       = 256 * cove.MiB
+	tempFiles      = 65_536
+	sharedSize     = 64 * cove.MiB
+	sharedFiles    = 4096
+	openFiles      = 16_384
+)

@@ -1,0 +1,171 @@
+package local
+
+import (
+	"context"
+	"errors"
+
+	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/guest"
+	"github.com/cove-sandbox/cove/internal/linux/cgroup"
+	"github.com/cove-sandbox/cove/provider/local/fence"
+)
+
+// Create implements [cove.Provider].
+func (p *Provider) Create(ctx context.Context, id cove.ID, spec cove.Spec) (cove.Sandbox, error) {
+	if err := p.enter(); err != nil {
+		return nil, err
+	}
+	defer p.busy.Done()
+	h, caps, spec, err := p.admit(ctx, id, spec)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.reserve(id); err != nil {
+		return nil, err
+	}
+	m, err := h.make(ctx, id, placesOf(spec), false)
+	if err != nil {
+		p.forget(id)
+		return nil, err
+	}
+	return p.settle(ctx, m, id, spec, caps)
+}
+
+// admit checks what is asked for and fills in what is left open.
+func (p *Provider) admit(ctx context.Context, id cove.ID, spec cove.Spec) (*hostSide, cove.Capabilities, cove.Spec, error) {
+	if !id.Valid() {
+		return nil, cove.Capabilities{}, spec, cove.InvalidField("id", "%.60q is not an id", string(id))
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, cove.Capabilities{}, spec, err
+	}
+	h, err := p.open()
+	if err != nil {
+		return nil, cove.Capabilities{}, spec, err
+	}
+	spec = spec.Clone()
+	if spec.Workspace.Kind == "" {
+		spec.Workspace.Kind = cove.WorkspaceMemory
+	}
+	if spec.Network.Mode == "" {
+		spec.Network.Mode = cove.NetworkNone
+	}
+	if spec.Template == "" {
+		spec.Template = Template
+	}
+	if err := spec.Validate(); err != nil {
+		return nil, cove.Capabilities{}, spec, err
+	}
+	if spec.Snapshot != "" {
+		return nil, cove.Capabilities{}, spec, cove.Errorf(cove.Unsupported, "provider %s has no snapshots", name)
+	}
+	caps := h.capabilities()
+	return h, caps, spec, caps.Check(name, spec)
+}
+
+// placesOf is the room for files. In memory it must have bounds. Files in /tmp
+// are the session's memory, which they may fill by half: what they leave is for
+// the programs, so that the kernel never has to choose between those and the
+// agent.
+func placesOf(spec cove.Spec) fence.Places {
+	p := fence.Places{
+		Workspace: fence.Bounds{Size: int64(spec.Workspace.Size), Files: spec.Workspace.Files},
+		Temp:      fence.Bounds{Size: int64(tempSize), Files: tempFiles},
+	}
+	if p.Workspace.Size == 0 {
+		p.Workspace.Size = int64(workspaceSize)
+	}
+	if p.Workspace.Files == 0 {
+		p.Workspace.Files = workspaceFiles
+	}
+	if m := int64(spec.Resources.Memory); m > 0 {
+		p.Temp.Size = min(p.Temp.Size, m/2)
+	}
+	return p
+}
+
+// reserve takes an id.
+func (p *Provider) reserve(id cove.ID) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return closedError()
+	}
+	if _, taken := p.boxes[id]; taken {
+		return cove.Errorf(cove.Conflict, "sandbox %s exists already", id)
+	}
+	p.boxes[id] = nil
+	return nil
+}
+
+func (p *Provider) forget(id cove.ID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.boxes, id)
+}
+
+// settle makes something that was built the sandbox of a spec, or ends it.
+func (p *Provider) settle(ctx context.Context, m *made, id cove.ID, spec cove.Spec, caps cove.Capabilities) (cove.Sandbox, error) {
+	s := &sandbox{p: p, id: id, groups: m.group, made: m, isolation: caps.For(spec.Workspace.Kind)}
+	err := m.limit(spec, s.isolation)
+	if err == nil {
+		s.conn, err = m.connect(ctx, guest.Options{Env: environment(spec.Env, m.host.searched()), OutOfMemory: outOfMemory(m.group)})
+	}
+	if err == nil {
+		err = p.register(s)
+	}
+	if err == nil {
+		return s, nil
+	}
+	if s.conn != nil {
+		_ = s.conn.Close()
+	}
+	p.forget(id)
+	return nil, errors.Join(err, m.drop(context.WithoutCancel(ctx)))
+}
+
+// searched are the directories of interpreters outside of /usr.
+func (h *hostSide) searched() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.path
+}
+
+func (p *Provider) register(s *sandbox) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return closedError()
+	}
+	p.boxes[s.id] = s
+	return nil
+}
+
+// reserve of processes for the agent's own threads, which are in the group too.
+const agentThreads = 32
+
+// limit puts the bounds of a spec on the control group, as far as the host can.
+func (m *made) limit(spec cove.Spec, has cove.Isolation) error {
+	if m.group == nil {
+		return nil
+	}
+	var l cgroup.Limits
+	r := spec.Resources
+	if r.Memory > 0 && has.Memory == cove.Hard {
+		// What is in these counts as memory, too, and cannot be reclaimed.
+		l.Memory = int64(r.Memory) + placesOf(spec).Workspace.Size + int64(sharedSize)
+	}
+	if has.CPU == cove.Hard {
+		l.CPUs = r.CPUs
+	}
+	if r.PIDs > 0 && m.host.support().PIDs == nil && !m.host.cfg.weak.processes {
+		l.PIDs = int64(r.PIDs) + agentThreads
+	}
+	if l == (cgroup.Limits{}) {
+		return nil
+	}
+	if err := m.group.Set(l); err != nil {
+		return cove.Wrap(cove.Unavailable, err, "the limits of a sandbox cannot be set").Remedy("run cove doctor, which says what can be enforced here")
+	}
+	return nil
+}

@@ -1,0 +1,26 @@
+// Package local makes sandboxes on this machine's own kernel: namespaces, a
+// read-only root of the host's own programs, a system call filter, control
+// groups. It needs neither Docker nor KVM, and runs as root or as an ordinary
+// user.
+//
+// Each sandbox has an agent (package guest) as its first process, which is born
+// without privileges inside the finished fence (package fence). All policy is
+// here; the fence and the agent carry it out. What this host cannot enforce is
+// in the report of Probe and of every sandbox, and refused where it was asked
+// for.
+//
+// # What is in a sandbox
+//
+// The root is a file system in memory that cannot be written to, with the host's
+// /usr, a private /etc that knows two users, a handful of devices, and three
+// places that can be written to: /workspace, /tmp and /dev/shm, each in memory
+// and bounded in bytes and in files. Programs are user 1000, sandbox. Where the
+// provider is root, each sandbox is another user of the host, so that two
+// sandboxes share nothing even where something else fails. The network is a
+// loopback of its own. Mounts, network and host name belong to a user namespace
+// that programs are not in: even with every privilege in theirs they could
+// change none of them.
+//
+// The package must not run anything of a sandbox's on the host, nor look at a
+// sandbox's files through a path of the host.
+package local

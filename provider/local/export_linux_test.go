@@ -1,0 +1,80 @@
+package local
+
+import (
+	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/provider/local/fence"
+)
+
+// What looks at a host, for tests with a host of their own.
+var (
+	NewRoot         = newRoot
+	AddParents      = addParents
+	AddInterpreters = addInterpreters
+	Mapped          = mapped
+	CanBecome       = canBecome
+	GroupName       = groupName
+	Environment     = environment
+	Joined          = joined
+)
+
+// MostCopied and AllCopied bound what is copied from /etc.
+const (
+	MostCopied = mostCopied
+	AllCopied  = allCopied
+)
+
+// PID is that of a sandbox's agent on the host.
+func PID(s cove.Sandbox) int {
+	box := s.(*sandbox) //nolint:forcetypeassert // tests have no other
+	box.mu.Lock()
+	defer box.mu.Unlock()
+	return box.made.pid
+}
+
+// SparePID is that of a spare's agent, and SpareName the id of its groups.
+func SparePID(s cove.Spare) int      { return s.(*spare).made.pid }  //nolint:forcetypeassert // tests have no other
+func SpareName(s cove.Spare) cove.ID { return s.(*spare).made.name } //nolint:forcetypeassert // tests have no other
+
+// Explain is what a failure to build becomes.
+func Explain(p *Provider, err error) error {
+	h, opened := p.open()
+	if opened != nil {
+		return opened
+	}
+	return h.explain(err)
+}
+
+// Groups reports whether there are control groups here.
+func Groups(p *Provider) bool {
+	h, err := p.open()
+	return err == nil && h.groups != nil
+}
+
+// Plan is what all sandboxes have in common.
+func Plan(p *Provider) (*fence.Plan, error) {
+	h, err := p.open()
+	if err != nil {
+		return nil, err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.newPlan()
+}
+
+// GiveUpProc is what a refused /proc makes of the plan.
+func GiveUpProc(p *Provider, refused error) (again, proc bool) {
+	h, err := p.open()
+	if err != nil {
+		return false, false
+	}
+	again = h.giveUpProc(refused)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return again, h.plan != nil && h.plan.Proc
+}
+
+// NotAnAgent makes this executable one that never called Main, until undo.
+func NotAnAgent() (undo func()) {
+	before := answers.Swap(false)
+	return func() { answers.Store(before) }
+}

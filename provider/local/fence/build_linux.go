@@ -1,0 +1,271 @@
+package fence
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cove-sandbox/cove/internal/guest/protocol"
+	"github.com/cove-sandbox/cove/internal/linux/initproc"
+	"github.com/cove-sandbox/cove/internal/linux/landlock"
+	"github.com/cove-sandbox/cove/internal/linux/mount"
+	"github.com/cove-sandbox/cove/internal/linux/seccomp"
+)
+
+// Handles are the descriptors that go into a sandbox, or are used to make it.
+// They stay the caller's.
+type Handles struct {
+	Link  int   // becomes descriptor 3 of the agent
+	Group int   // of a control group of version 2, or -1
+	Tasks []int // of control groups of version 1
+}
+
+// Sandbox is what an order made.
+type Sandbox struct {
+	PID     int   // as the builder's pid namespace numbers it
+	Process int   // a pidfd, which the caller closes
+	Handles []int // what the order asked for, which the caller closes
+}
+
+// places is how many handles there are: of the workspace and of /tmp.
+const places = 2
+
+// Builder carries out orders in this process. Methods are safe for concurrent
+// use.
+type Builder struct {
+	plan       *Plan
+	rooted     bool // the plan's root is ours already
+	executable int
+	proc       int
+	null       int
+	filter     seccomp.Program
+	networks   chan network // made before they are needed
+}
+
+// NewBuilder returns one for a plan. The descriptors are of the agent's
+// executable and of a /proc that shows this process; they must stay open.
+func NewBuilder(p *Plan, executable, proc int) (*Builder, error) {
+	filter, err := seccomp.Parse(p.Filter)
+	if err != nil && len(p.Filter) > 0 {
+		return nil, err
+	}
+	null, err := unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: "/dev/null", Err: err}
+	}
+	return &Builder{plan: p, executable: executable, proc: proc, null: null, filter: filter, networks: make(chan network, 1)}, nil
+}
+
+// Close lets go of what the builder opened. What it built lives on.
+func (b *Builder) Close() error {
+	select {
+	case n := <-b.networks:
+		_ = unix.Close(n.fd)
+	default:
+	}
+	return unix.Close(b.null)
+}
+
+// settle makes the plan's root that of the calling thread's mount namespace, and
+// with it of every sandbox from now on.
+func (b *Builder) settle() error {
+	if err := b.plan.Root.build(); err != nil {
+		return err
+	}
+	b.rooted = true
+	return nil
+}
+
+// Build makes a sandbox and starts its agent. With an error nothing is left.
+func (b *Builder) Build(o Order, h Handles) (Sandbox, error) {
+	var ordered <-chan network
+	if b.plan.Network {
+		ordered = b.order()
+	}
+	var s Sandbox
+	err := onThread(func() (err error) {
+		s, err = b.build(o, h, ordered)
+		return err
+	})
+	return s, err
+}
+
+// Resize gives the places of a sandbox other bounds. The handles are those that
+// its order asked for; they stay the caller's.
+func (b *Builder) Resize(handles []int, to Places) error {
+	if len(handles) != places {
+		return protocol.ErrMalformed
+	}
+	for i, size := range []Bounds{to.Workspace, to.Temp} {
+		fd, err := unix.FcntlInt(uintptr(handles[i]), unix.F_DUPFD_CLOEXEC, 0)
+		if err != nil {
+			return err
+		}
+		tree := os.NewFile(uintptr(fd), "place")
+		err = mount.Tmpfs{Size: size.Size, Files: size.Files}.ResizeTree(tree)
+		_ = tree.Close()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// onThread runs f on a thread that nobody uses afterwards.
+func onThread(f func() error) error {
+	done := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread()
+		if unix.Gettid() == unix.Getpid() {
+			// The first thread of a process cannot end before the process: what it
+			// entered would never be left again.
+			done <- onThread(f)
+			runtime.UnlockOSThread()
+			return
+		}
+		done <- f()
+	}()
+	return <-done
+}
+
+// namespaces are those that the thread makes; the first process makes the rest.
+const namespaces = unix.CLONE_FS | unix.CLONE_NEWNS | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
+
+func (b *Builder) build(o Order, h Handles, ordered <-chan network) (s Sandbox, err error) {
+	if s.Handles, err = b.prepare(o); err == nil && ordered != nil {
+		err = enter(ordered)
+	} else if ordered != nil {
+		waste(ordered)
+	}
+	var p initproc.Process
+	if err == nil {
+		p, err = b.start(o, h)
+	}
+	if err == nil && b.plan.Root.Evidence != "" {
+		// It has served: a /proc was mounted.
+		if err = mount.Detach(b.plan.Root.Evidence); err != nil {
+			p.End()
+		}
+	}
+	if err != nil {
+		closeAll(s.Handles)
+		return Sandbox{}, err
+	}
+	s.PID, s.Process = p.PID, p.FD
+	return s, nil
+}
+
+// prepare makes the calling thread's surroundings those of the sandbox, but for
+// the network.
+func (b *Builder) prepare(o Order) (handles []int, err error) {
+	if err := unix.Unshare(namespaces); err != nil {
+		return nil, &initproc.Error{Step: "unshare", Errno: errnoOf(err)}
+	}
+	if err := unix.Sethostname([]byte(b.plan.Host)); err != nil {
+		return nil, fmt.Errorf("host name: %w", err)
+	}
+	if !b.rooted {
+		if err := b.plan.Root.build(); err != nil {
+			return nil, err
+		}
+	}
+	return b.furnish(o)
+}
+
+// furnish mounts what is the sandbox's own.
+func (b *Builder) furnish(o Order) (handles []int, err error) {
+	owner := int(o.Outside)
+	if !b.plan.Become {
+		owner = 0
+	}
+	at := func(n Bounds, mode os.FileMode) mount.Tmpfs {
+		return mount.Tmpfs{Size: n.Size, Files: n.Files, Mode: mode, UID: owner, GID: owner, Flags: mount.NoSetuid | mount.NoDevices}
+	}
+	if err := at(b.plan.Shared, 0o777|os.ModeSticky).Mount("/dev/shm"); err != nil {
+		return nil, err
+	}
+	if err := mount.Terminals("/dev/pts"); err != nil {
+		return nil, err
+	}
+	workspace, temp := at(o.Places.Workspace, 0o755), at(o.Places.Temp, 0o777|os.ModeSticky)
+	if !o.Handles {
+		return nil, errors.Join(workspace.Mount("/workspace"), temp.Mount("/tmp"))
+	}
+	for _, p := range []struct {
+		place mount.Tmpfs
+		path  string
+	}{{workspace, "/workspace"}, {temp, "/tmp"}} {
+		fd, err := handled(p.place, p.path)
+		if err != nil {
+			closeAll(handles)
+			return nil, err
+		}
+		handles = append(handles, fd)
+	}
+	return handles, nil
+}
+
+// handled mounts a place and returns a descriptor of it.
+func handled(place mount.Tmpfs, path string) (int, error) {
+	tree, err := place.New()
+	if err != nil {
+		return -1, err
+	}
+	defer func() { _ = tree.Close() }()
+	if err := mount.Attach(tree, path); err != nil {
+		return -1, err
+	}
+	return unix.FcntlInt(tree.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+}
+
+// walls is what landlock leaves to a sandbox: another fence behind the mounts.
+// /proc is covered by what holds for the root; the agent is executed from
+// outside of it.
+func walls(executable int) landlock.Ruleset {
+	const terminal = landlock.Device | landlock.ReadDir
+	return landlock.Ruleset{Apart: true, Rules: []landlock.Rule{
+		{File: executable, Allow: landlock.Execute | landlock.ReadFile},
+		{Path: "/", Allow: landlock.ReadOnly},
+		{Path: "/workspace", Allow: landlock.ReadWrite},
+		{Path: "/tmp", Allow: landlock.ReadWrite},
+		{Path: "/dev", Allow: terminal},
+		{Path: "/dev/pts", Allow: terminal},
+		{Path: "/dev/shm", Allow: landlock.ReadWrite},
+	}}
+}
+
+func (b *Builder) start(o Order, h Handles) (initproc.Process, error) {
+	c := &initproc.Command{
+		Executable: b.executable, Argv: b.plan.Argv, Env: b.plan.Env, Dir: "/workspace",
+		Files: []int{b.null, b.null, b.null, h.Link},
+		Proc:  b.plan.Proc, Tasks: h.Tasks, Group: h.Group, OwnGroups: b.plan.Groups,
+		Inside: b.plan.Inside, Outside: o.Outside, Become: b.plan.Become, ProcDir: b.proc,
+		Ruleset: -1, Filter: b.filter,
+	}
+	if !b.plan.Become {
+		c.Outside = 0 // the root of the builder's own user namespace
+	}
+	for _, l := range b.plan.Limits {
+		c.Limits = append(c.Limits, initproc.Limit{Resource: l.Resource, Soft: l.Most, Hard: l.Most})
+	}
+	if b.plan.Landlock {
+		fd, _, err := landlock.Open(walls(b.executable))
+		if err != nil {
+			return initproc.Process{}, err
+		}
+		defer func() { _ = unix.Close(fd) }()
+		c.Ruleset = fd
+	}
+	return initproc.Start(c)
+}
+
+func errnoOf(err error) syscall.Errno {
+	if errno, ok := err.(syscall.Errno); ok { //nolint:errorlint // system calls return it bare
+		return errno
+	}
+	return syscall.EIO
+}

@@ -1,0 +1,77 @@
+//go:build linux
+
+package fence
+
+import "time"
+
+// Codecs returns each packet once more after it was read and written again, by
+// the name of its kind.
+var Codecs = map[string]func(b []byte) ([]byte, error){
+	"plan": func(b []byte) ([]byte, error) {
+		p, err := decodePlan(b)
+		if err != nil {
+			return nil, err
+		}
+		return p.encode(), nil
+	},
+	"request": func(b []byte) ([]byte, error) {
+		r, err := decodeRequest(b)
+		return r.encode(), err
+	},
+	"answer": func(b []byte) ([]byte, error) {
+		a, err := decodeAnswer(b)
+		return a.encode(), err
+	},
+}
+
+// Plans in writing.
+var (
+	EncodePlan = (*Plan).encode
+	DecodePlan = decodePlan
+)
+
+// EncodeRequest writes a request down: a resize if there is no order.
+func EncodeRequest(id uint64, o *Order, group bool, to Places) []byte {
+	r := request{id: id, kind: kindResize, group: group, places: to}
+	if o != nil {
+		r.kind, r.order = kindBuild, *o
+	}
+	return r.encode()
+}
+
+// DecodeRequest reads what EncodeRequest wrote.
+func DecodeRequest(b []byte) (id uint64, o *Order, group bool, to Places, err error) {
+	r, err := decodeRequest(b)
+	if r.kind == kindBuild {
+		o = &r.order
+	}
+	return r.id, o, r.group, r.places, err
+}
+
+// EncodeAnswer writes an answer down.
+func EncodeAnswer(id uint64, pid int, f Fault) []byte {
+	return (&answer{id: id, pid: pid, fault: f.Step, errno: f.Errno}).encode()
+}
+
+// DecodeAnswer reads what EncodeAnswer wrote.
+func DecodeAnswer(b []byte) (id uint64, pid int, failed error, err error) {
+	a, err := decodeAnswer(b)
+	return a.id, a.pid, a.err(), err
+}
+
+// Send and Receive carry packets.
+var (
+	Send    = send
+	Receive = receive
+)
+
+// MaxPacket bounds one.
+const MaxPacket = maxPacket
+
+// SetPatience changes how long a spawner is waited for, and returns what changes
+// it back.
+func SetPatience(d time.Duration) (undo func()) {
+	before := patience
+	patience = d
+	return func() { patience = before }
+}

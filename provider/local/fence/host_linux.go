@@ -1,0 +1,276 @@
+package fence
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrEnded says that a spawner is gone. Another can be launched.
+var ErrEnded = errors.New("the spawner of sandboxes has ended")
+
+// Spawner is the host's end of a spawner. Methods are safe for concurrent use.
+type Spawner struct {
+	socket *os.File
+	raw    syscall.RawConn
+	proc   *os.Process
+
+	mu    sync.Mutex
+	next  uint64
+	calls map[uint64]chan reply // nil when it is over
+	done  chan struct{}         // the spawner is gone
+}
+
+// reply is an answer with what came with it.
+type reply struct {
+	answer
+	files []int
+}
+
+// Launch starts a spawner from an executable that calls [Main] when its argv[0]
+// is [Name], and waits until its root stands. The descriptors are as in
+// [NewBuilder]; the caller may close them afterwards.
+func Launch(p *Plan, executable, proc int) (*Spawner, error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, os.NewSyscallError("socketpair", err)
+	}
+	child, err := start(p, executable, fds[1])
+	_ = unix.Close(fds[1])
+	if err != nil {
+		_ = unix.Close(fds[0])
+		return nil, err
+	}
+	if err := greet(fds[0], p, executable, proc); err != nil {
+		_ = unix.Close(fds[0])
+		_ = child.Kill() // whatever it is, it is of no use
+		_, _ = child.Wait()
+		return nil, err
+	}
+	_ = unix.SetNonblock(fds[0], true)
+	s := &Spawner{socket: os.NewFile(uintptr(fds[0]), "spawner"), proc: child, calls: map[uint64]chan reply{}, done: make(chan struct{})}
+	if s.raw, err = s.socket.SyscallConn(); err != nil {
+		_ = s.socket.Close()
+		_, _ = child.Wait()
+		return nil, err
+	}
+	go s.listen()
+	return s, nil
+}
+
+func start(p *Plan, executable, socket int) (*os.Process, error) {
+	attr := &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS}
+	if !p.Become {
+		attr.Cloneflags |= unix.CLONE_NEWUSER
+		attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Geteuid(), Size: 1}}
+		attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}}
+	}
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = null.Close() }()
+	dup, err := unix.FcntlInt(uintptr(socket), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, os.NewSyscallError("fcntl", err)
+	}
+	link := os.NewFile(uintptr(dup), "spawner")
+	defer func() { _ = link.Close() }()
+	return os.StartProcess("/proc/self/fd/"+strconv.Itoa(executable), []string{Name}, &os.ProcAttr{
+		Dir: "/", Env: p.Env, Files: []*os.File{null, null, null, link}, Sys: attr,
+	})
+}
+
+// patience is how long a spawner may take to build its root, and to end by
+// itself.
+var patience = 20 * time.Second
+
+// errSilent is said of an executable that is something else, most likely.
+var errSilent = errors.New("what was started as the spawner of sandboxes says nothing")
+
+// greet sends the plan and hears whether the root stands.
+func greet(socket int, p *Plan, executable, proc int) error {
+	wait := unix.NsecToTimeval(int64(patience))
+	if err := unix.SetsockoptTimeval(socket, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &wait); err != nil {
+		return os.NewSyscallError("setsockopt", err)
+	}
+	if err := send(socket, p.encode(), executable, proc); errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET) {
+		return errors.Join(ErrEnded, err)
+	} else if err != nil {
+		return err
+	}
+	text, files, err := receive(socket, make([]byte, maxPacket))
+	if errors.Is(err, unix.EAGAIN) {
+		return errSilent
+	} else if err != nil {
+		return errors.Join(ErrEnded, err)
+	}
+	closeAll(files)
+	a, err := decodeAnswer(text)
+	if err != nil {
+		return err
+	}
+	return a.err()
+}
+
+func (a *answer) err() error {
+	if a.fault == "" {
+		return nil
+	}
+	return &Fault{Step: a.fault, Errno: a.errno}
+}
+
+// Close ends the spawner, and waits until it has. The sandboxes it made live for
+// as long as their links.
+func (s *Spawner) Close() error {
+	late := time.AfterFunc(patience, func() { _ = s.proc.Kill() })
+	defer late.Stop()
+	err := s.socket.Close()
+	<-s.done
+	return err
+}
+
+// Done is closed when the spawner has ended.
+func (s *Spawner) Done() <-chan struct{} { return s.done }
+
+// Build is [Builder.Build] in the spawner. When ctx ends first, what was made is
+// let go; it ends as soon as the caller closes its end of the link.
+func (s *Spawner) Build(ctx context.Context, o Order, h Handles) (Sandbox, error) {
+	r := request{kind: kindBuild, order: o, group: h.Group >= 0}
+	files := []int{h.Link}
+	if r.group {
+		files = append(files, h.Group)
+	}
+	a, err := s.call(ctx, &r, append(files, h.Tasks...))
+	if err != nil {
+		return Sandbox{}, err
+	}
+	want := 1
+	if o.Handles {
+		want += places
+	}
+	if len(a.files) != want {
+		closeAll(a.files)
+		return Sandbox{}, ErrEnded
+	}
+	return Sandbox{PID: a.pid, Process: a.files[0], Handles: a.files[1:]}, nil
+}
+
+// Resize is [Builder.Resize] in the spawner.
+func (s *Spawner) Resize(ctx context.Context, handles []int, to Places) error {
+	a, err := s.call(ctx, &request{kind: kindResize, places: to}, handles)
+	closeAll(a.files)
+	return err
+}
+
+// call sends a request and waits for the answer.
+func (s *Spawner) call(ctx context.Context, r *request, files []int) (reply, error) {
+	s.mu.Lock()
+	if s.calls == nil {
+		s.mu.Unlock()
+		return reply{}, ErrEnded
+	}
+	s.next++
+	r.id = s.next
+	ch := make(chan reply, 1)
+	s.calls[r.id] = ch
+	s.mu.Unlock()
+	if err := s.write(r.encode(), files); err != nil {
+		s.forget(r.id)
+		return reply{}, errors.Join(ErrEnded, err)
+	}
+	select {
+	case a := <-ch:
+		return a, a.err()
+	case <-s.done:
+	case <-ctx.Done():
+	}
+	if !s.forget(r.id) { // it comes after all, or came
+		s.drop(ch)
+	}
+	if err := ctx.Err(); err != nil {
+		return reply{}, err
+	}
+	return reply{}, ErrEnded
+}
+
+// drop closes what an answer brings that nobody waits for any more.
+func (s *Spawner) drop(ch <-chan reply) {
+	select {
+	case a := <-ch:
+		closeAll(a.files)
+		return
+	case <-s.done:
+	}
+	select { // the last answers come before the end
+	case a := <-ch:
+		closeAll(a.files)
+	default:
+	}
+}
+
+// forget reports whether the answer had not come yet.
+func (s *Spawner) forget(id uint64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, waits := s.calls[id]
+	delete(s.calls, id)
+	return waits
+}
+
+func (s *Spawner) write(b []byte, files []int) error {
+	var said error
+	err := s.raw.Write(func(fd uintptr) bool {
+		said = send(int(fd), b, files...)
+		return !errors.Is(said, unix.EAGAIN)
+	})
+	return errors.Join(err, said)
+}
+
+// listen hands out answers until the spawner is gone.
+func (s *Spawner) listen() {
+	buf := make([]byte, maxPacket)
+	for {
+		a, err := s.read(buf)
+		if err != nil {
+			break
+		}
+		s.mu.Lock()
+		ch := s.calls[a.id]
+		delete(s.calls, a.id)
+		s.mu.Unlock()
+		if ch == nil {
+			closeAll(a.files)
+			continue
+		}
+		ch <- a
+	}
+	s.mu.Lock()
+	s.calls = nil
+	s.mu.Unlock()
+	_ = s.socket.Close()
+	_, _ = s.proc.Wait()
+	close(s.done)
+}
+
+func (s *Spawner) read(buf []byte) (r reply, err error) {
+	var text []byte
+	var said error
+	err = s.raw.Read(func(fd uintptr) bool {
+		text, r.files, said = receive(int(fd), buf)
+		return !errors.Is(said, unix.EAGAIN)
+	})
+	if err = errors.Join(err, said); err != nil {
+		return r, err
+	}
+	if r.answer, err = decodeAnswer(text); err != nil {
+		closeAll(r.files)
+	}
+	return r, err
+}

@@ -1,0 +1,116 @@
+package fence
+
+import (
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cove-sandbox/cove/internal/linux/mount"
+)
+
+// rootBounds is room for the few small files of a root itself.
+var rootBounds = Bounds{Size: 8 << 20, Files: 16384}
+
+// build makes the tree and turns it into the root of the calling thread's mount
+// namespace, of which nothing else is left.
+func (r *Root) build() error {
+	if err := mount.Private("/"); err != nil {
+		return err
+	}
+	top := mount.Tmpfs{Size: rootBounds.Size, Files: rootBounds.Files, Mode: 0o755, Flags: mount.NoSetuid}
+	if err := top.Mount(r.Stage); err != nil {
+		return err
+	}
+	for _, furnish := range []func() error{r.directories, r.texts, r.binds, r.devices} {
+		if err := furnish(); err != nil {
+			return err
+		}
+	}
+	if err := mount.Pivot(r.Stage); err != nil {
+		return err
+	}
+	if r.Writable {
+		return nil
+	}
+	return mount.Restrict("/", mount.ReadOnly|mount.NoSetuid)
+}
+
+func (r *Root) at(path string) string { return filepath.Join(r.Stage, path) }
+
+func (r *Root) directories() error {
+	for _, d := range r.Dirs {
+		if err := unix.Mkdir(r.at(d.Path), d.Mode); err != nil && err != unix.EEXIST { //nolint:errorlint // bare
+			return &os.PathError{Op: "mkdir", Path: d.Path, Err: err}
+		}
+		// The umask is nobody's business here.
+		if err := unix.Chmod(r.at(d.Path), d.Mode); err != nil {
+			return &os.PathError{Op: "chmod", Path: d.Path, Err: err}
+		}
+	}
+	return nil
+}
+
+func (r *Root) texts() error {
+	for _, l := range r.Links {
+		if err := os.Symlink(l.To, r.at(l.Path)); err != nil {
+			return err
+		}
+	}
+	for _, f := range r.Files {
+		if err := os.WriteFile(r.at(f.Path), []byte(f.Text), 0o644); err != nil { //nolint:gosec // for every user of the sandbox
+			return err
+		}
+		if err := unix.Chmod(r.at(f.Path), 0o644); err != nil {
+			return &os.PathError{Op: "chmod", Path: f.Path, Err: err}
+		}
+	}
+	return nil
+}
+
+// binds shows parts of the host. Their devices are nobody's: those that a
+// sandbox has are named.
+func (r *Root) binds() error {
+	all := r.Binds
+	if r.Evidence != "" {
+		all = append(all, Bind{Source: "/proc", Path: r.Evidence, Dir: true})
+	}
+	for _, b := range all {
+		if err := r.mountPoint(b.Path, b.Dir); err != nil {
+			return err
+		}
+		if err := mount.Bind(b.Source, r.at(b.Path)); err != nil {
+			return err
+		}
+	}
+	return mount.Restrict(r.Stage, mount.NoDevices)
+}
+
+func (r *Root) devices() error {
+	for _, name := range r.Devices {
+		path := "/dev/" + name
+		if err := r.mountPoint(path, false); err != nil {
+			return err
+		}
+		if err := mount.BindOne(path, r.at(path)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mountPoint makes what a mount can be put on, if it is not there.
+func (r *Root) mountPoint(path string, dir bool) error {
+	if dir {
+		err := unix.Mkdir(r.at(path), 0o755)
+		if err == nil || err == unix.EEXIST { //nolint:errorlint // bare
+			return nil
+		}
+		return &os.PathError{Op: "mkdir", Path: path, Err: err}
+	}
+	f, err := os.OpenFile(r.at(path), os.O_CREATE|os.O_WRONLY, 0o644) //nolint:gosec // of the tree
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}

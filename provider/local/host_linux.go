@@ -1,0 +1,210 @@
+package local
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/linux"
+	"github.com/cove-sandbox/cove/internal/linux/cgroup"
+	"github.com/cove-sandbox/cove/internal/linux/userns"
+	"github.com/cove-sandbox/cove/provider/local/fence"
+)
+
+// patience bounds the wait for processes that were killed.
+const patience = 20 * time.Second
+
+// hostSide is what a provider found on its host, and holds open.
+type hostSide struct {
+	cfg        Config
+	become     bool // each sandbox is a user of the host for itself
+	leases     *userns.Leases
+	groups     *cgroup.Manager // nil where there are none
+	noGroups   error           // why
+	executable *os.File
+	proc       *os.File
+
+	tried atomic.Bool // a sandbox was made here before
+	live  names       // of control groups that somebody here holds
+
+	mu      sync.Mutex
+	closed  bool           // guarded by mu
+	plan    *fence.Plan    // guarded by mu
+	path    []string       // guarded by mu; where interpreters are beside /usr
+	direct  *fence.Builder // guarded by mu
+	spawner *fence.Spawner // guarded by mu
+}
+
+func openHost(cfg Config) (_ *hostSide, err error) {
+	h := &hostSide{cfg: cfg}
+	defer func() {
+		if err != nil {
+			_ = h.close()
+		}
+	}()
+	if h.become = canBecome(); h.become {
+		if h.leases, err = openLeases(cfg.Users); err != nil {
+			return nil, cove.Wrap(cove.Unavailable, err, "the users of sandboxes cannot be kept apart").Remedy("let root write to /run/cove")
+		}
+	}
+	path, err := agentPath(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if h.executable, err = openPath(path); err != nil {
+		return nil, cove.Wrap(cove.Unavailable, err, "the executable of the agent cannot be opened")
+	}
+	if h.proc, err = openPath("/proc"); err != nil {
+		return nil, cove.Wrap(cove.Unavailable, err, "there is no /proc").Remedy("mount it, or run cove where it is")
+	}
+	h.groups, h.noGroups = cgroup.Open(cgroup.Config{Name: groupName(cfg.Dir)})
+	if h.noGroups != nil && !errors.Is(h.noGroups, errors.ErrUnsupported) {
+		return nil, cove.Wrap(cove.Unavailable, h.noGroups, "the control groups cannot be looked at")
+	}
+	return h, nil
+}
+
+// openPath opens something for passing it on.
+func openPath(path string) (*os.File, error) {
+	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	return os.NewFile(uintptr(fd), path), nil
+}
+
+// groupName names the control groups of a provider after its directory, so that
+// another process finds what this one left.
+func groupName(dir string) string {
+	sum := sha256.Sum256([]byte(dir))
+	return "cove-" + hex.EncodeToString(sum[:6])
+}
+
+// canBecome reports whether we are root in a place with users to give away.
+func canBecome() bool {
+	if os.Geteuid() != 0 {
+		return false
+	}
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var sets [2]unix.CapUserData
+	if unix.Capget(&header, &sets[0]) != nil {
+		return false
+	}
+	const need = 1<<unix.CAP_SYS_ADMIN | 1<<unix.CAP_SETUID | 1<<unix.CAP_SETGID | 1<<unix.CAP_SETPCAP | 1<<unix.CAP_NET_ADMIN | 1<<unix.CAP_KILL
+	return sets[0].Effective&need == need && mapped("/proc/self/uid_map") && mapped("/proc/self/gid_map")
+}
+
+// lastUser is the last that may be given to a sandbox.
+const lastUser = 300_000
+
+// mapped reports whether a user namespace has all the users that we give away.
+func mapped(path string) bool {
+	text, err := os.ReadFile(path) //nolint:gosec // of ours
+	if err != nil {
+		return false
+	}
+	for line := range lines(text) {
+		if len(line) != 3 {
+			continue
+		}
+		first, err1 := strconv.ParseUint(line[0], 10, 33)
+		size, err2 := strconv.ParseUint(line[2], 10, 33)
+		if err1 == nil && err2 == nil && first == 0 && size >= lastUser {
+			return true
+		}
+	}
+	return false
+}
+
+// machineUsers is one file for all providers of a machine.
+const machineUsers = "/run/cove/users"
+
+func openLeases(file string) (*userns.Leases, error) {
+	if file == "" {
+		file = machineUsers
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		return nil, err
+	}
+	return userns.OpenLeases(userns.LeaseConfig{File: file, Count: lastUser - 200_000})
+}
+
+// support says what control groups can enforce here.
+func (h *hostSide) support() cgroup.Support {
+	if h.groups == nil {
+		return cgroup.Support{Memory: h.noGroups, CPU: h.noGroups, PIDs: h.noGroups, Swap: h.noGroups, Freeze: h.noGroups}
+	}
+	return h.groups.Support()
+}
+
+// left returns the sandboxes of which control groups are there and which nobody
+// here holds.
+func (h *hostSide) left() ([]cove.ID, error) {
+	if h.groups == nil {
+		return nil, nil
+	}
+	names, err := h.groups.List()
+	if err != nil {
+		return nil, cove.Wrap(cove.Unavailable, err, "the sandboxes of provider %s cannot be listed", name)
+	}
+	var ids []cove.ID
+	for _, n := range names {
+		if id := cove.ID(n); id.Valid() && !h.live.has(id) {
+			ids = append(ids, id)
+		}
+	}
+	return ids, nil
+}
+
+// sweep ends what is left of a sandbox whose holder is gone.
+func (h *hostSide) sweep(ctx context.Context, id cove.ID) error {
+	if h.groups == nil {
+		return nil
+	}
+	g, err := h.groups.Group(string(id))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		err = errors.Join(g.Kill(ctx), g.Remove(ctx))
+	}
+	if err != nil {
+		return cove.Wrap(cove.Unavailable, err, "what is left of sandbox %s cannot be removed", id).Remedy("try again; if it stays, end its processes")
+	}
+	return nil
+}
+
+func (h *hostSide) close() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.closed = true
+	errs := h.letGo()
+	if h.groups != nil {
+		errs = append(errs, h.groups.Close())
+	}
+	for _, f := range []*os.File{h.executable, h.proc} {
+		if f != nil {
+			errs = append(errs, f.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// remedyOf is what to do about something that is missing.
+func remedyOf(err error) string {
+	if r := linux.RemedyOf(err); r != "" {
+		return r
+	}
+	return "run cove doctor"
+}

@@ -1,0 +1,582 @@
+package local_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+
+	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/linux/linuxtest"
+	"github.com/cove-sandbox/cove/provider/local"
+	"github.com/cove-sandbox/cove/provider/local/fence"
+	"github.com/cove-sandbox/cove/provider/providertest"
+)
+
+// TestLifeUser runs the tests of this file as an ordinary user.
+func TestLifeUser(t *testing.T) {
+	linuxtest.Again(t, "^(TestCrash|TestSpawnerKilled|TestSpawnerKilledWhileMaking|TestAgentKilled|TestCloseWhileMaking|TestClosed|TestConfig|TestRefusals|TestSpares|TestNoProc)$")
+}
+
+// config is one that shares nothing with other providers.
+func config(dir string) local.Config {
+	return local.Config{Dir: dir, Users: filepath.Join(dir, "users")}
+}
+
+// provider opens one that the end of the test closes, and looks at what is left
+// after it.
+func provider(t *testing.T, cfg local.Config) *local.Provider {
+	t.Helper()
+	linuxtest.NoLeaks(t, local.GroupName(cfg.Dir))
+	p, err := local.New(cfg)
+	must(t, err)
+	providertest.Ready(t, p)
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return p
+}
+
+func create(t *testing.T, p cove.Provider) cove.Sandbox {
+	t.Helper()
+	s, err := p.Create(t.Context(), cove.NewID(), cove.Spec{})
+	must(t, err)
+	return s
+}
+
+// says demands that a program in the sandbox prints a word.
+func says(t *testing.T, s cove.Sandbox) {
+	t.Helper()
+	var out bytes.Buffer
+	p, err := s.Start(t.Context(), cove.Command{Argv: []string{"sh", "-c", "echo $((40 + 2)) > f; cat f; id -u"}, Stdout: &out})
+	must(t, err)
+	if _, err := p.Wait(t.Context()); err != nil || out.String() != "42\n1000\n" {
+		t.Errorf("the sandbox says %q, %v", out.String(), err)
+	}
+}
+
+func ids(t *testing.T, p cove.Provider) (all []cove.ID) {
+	t.Helper()
+	for id, err := range p.List(t.Context()) {
+		must(t, err)
+		all = append(all, id)
+	}
+	slices.Sort(all)
+	return all
+}
+
+func wants(t *testing.T, code cove.Code, err error, what string) {
+	t.Helper()
+	if cove.CodeOf(err) != code {
+		t.Errorf("%s gives %v; want an error with code %s", what, err, code)
+	}
+}
+
+// spawner finds the spawner of a process; 0 if it has none.
+func spawner(of int) int {
+	tasks, _ := filepath.Glob("/proc/" + strconv.Itoa(of) + "/task/*/children")
+	for _, task := range tasks {
+		text, _ := os.ReadFile(task)
+		for word := range strings.FieldsSeq(string(text)) {
+			line, _ := os.ReadFile("/proc/" + word + "/cmdline")
+			if pid, err := strconv.Atoi(word); err == nil && string(line) == fence.Name+"\x00" {
+				return pid
+			}
+		}
+	}
+	return 0
+}
+
+// ends waits until something holds.
+func ends(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	late := time.NewTimer(30 * time.Second)
+	defer late.Stop()
+	for !holds() {
+		select {
+		case <-tick.C:
+		case <-late.C:
+			t.Fatalf("waited too long until %s", what)
+		}
+	}
+}
+
+// left is what a process that crashes had.
+type left struct {
+	IDs       []cove.ID
+	Processes []int
+	Groups    bool
+}
+
+// crash opens a provider, makes two sandboxes and a spare, and waits to be
+// killed.
+func crash(args []string) error {
+	ctx := context.Background()
+	cfg := config(args[0])
+	cfg.Once = args[1] == "once"
+	p, err := local.New(cfg)
+	if err != nil {
+		return err
+	}
+	l := left{}
+	for range 2 {
+		s, err := p.Create(ctx, cove.NewID(), cove.Spec{})
+		if err != nil {
+			return err
+		}
+		if _, err := s.Start(ctx, cove.Command{Argv: []string{"sleep", "1000"}}); err != nil {
+			return err
+		}
+		l.IDs, l.Processes = append(l.IDs, s.ID()), append(l.Processes, local.PID(s))
+	}
+	spare, err := p.Prepare(ctx, cove.Mold{Template: local.Template, Workspace: cove.WorkspaceMemory})
+	if err != nil {
+		return err
+	}
+	l.IDs, l.Processes = append(l.IDs, local.SpareName(spare)), append(l.Processes, local.SparePID(spare))
+	if pid := spawner(os.Getpid()); pid != 0 {
+		l.Processes = append(l.Processes, pid)
+	}
+	l.Groups = local.Groups(p)
+	if err := json.NewEncoder(os.Stdout).Encode(l); err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, os.Stdin)
+	return err
+}
+
+func TestCrash(t *testing.T) {
+	for _, kind := range []string{"spawner", "once"} {
+		t.Run(kind, func(t *testing.T) {
+			cfg := config(t.TempDir())
+			p := provider(t, cfg)
+			must(t, p.Close()) // it is the other process's turn
+			l := crashed(t, cfg.Dir, kind)
+			p = provider(t, cfg)
+			slices.Sort(l.IDs)
+			if !l.Groups {
+				l.IDs = nil // of what is all in memory nothing is left
+			}
+			if got := ids(t, p); !cmp.Equal(l.IDs, got) {
+				t.Errorf("listed are %v, left were %v", got, l.IDs)
+			}
+			for _, id := range l.IDs {
+				_, err := p.Attach(t.Context(), id)
+				wants(t, cove.NotFound, err, "attach")
+				_, err = p.Create(t.Context(), id, cove.Spec{})
+				wants(t, cove.Conflict, err, "create")
+				must(t, p.Remove(t.Context(), id))
+				must(t, p.Remove(t.Context(), id))
+			}
+			if got := ids(t, p); len(got) != 0 {
+				t.Errorf("listed are %v", got)
+			}
+			says(t, create(t, p))
+		})
+	}
+}
+
+// crashed is what a process had that was killed, when all of its own are gone.
+func crashed(t *testing.T, dir, kind string) (l left) {
+	t.Helper()
+	in, hold, err := os.Pipe()
+	must(t, err)
+	out, say, err := os.Pipe()
+	must(t, err)
+	defer func() { _, _, _ = in.Close(), hold.Close(), out.Close() }()
+	var errs strings.Builder
+	cmd := linuxtest.Start(t, linuxtest.Child{Name: "crash", Args: []string{dir, kind}, Stdin: in}, say, &errs)
+	_ = say.Close()
+	if err := json.NewDecoder(out).Decode(&l); err != nil {
+		_ = cmd.Wait()
+		t.Fatalf("%v: %s", err, errs.String())
+	}
+	if want := 3; kind == "spawner" && len(l.Processes) != want+1 {
+		t.Errorf("the processes are %v", l.Processes)
+	}
+	var handles []int
+	for _, pid := range l.Processes {
+		fd, err := unix.PidfdOpen(pid, 0)
+		must(t, err)
+		defer func() { _ = unix.Close(fd) }()
+		handles = append(handles, fd)
+	}
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	for _, fd := range handles {
+		ends(t, "all processes are gone", func() bool {
+			n, _ := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
+			return n > 0
+		})
+	}
+	return l
+}
+
+func TestSpawnerKilled(t *testing.T) {
+	p := provider(t, config(t.TempDir()))
+	older := create(t, p)
+	spare, err := p.Prepare(t.Context(), cove.Mold{Template: local.Template, Workspace: cove.WorkspaceMemory})
+	must(t, err)
+	first := spawner(os.Getpid())
+	must(t, unix.Kill(first, unix.SIGKILL))
+	says(t, create(t, p))
+	says(t, older)
+	if second := spawner(os.Getpid()); second == 0 || second == first {
+		t.Errorf("the spawner is %d, after %d", second, first)
+	}
+	// What a spawner made in a namespace of its own, no other one can change.
+	box, err := spare.Claim(t.Context(), cove.NewID(), cove.Spec{})
+	if os.Getuid() == 0 {
+		must(t, err)
+		says(t, box)
+	} else {
+		wants(t, cove.Unavailable, err, "claim")
+	}
+}
+
+func TestSpawnerKilledWhileMaking(t *testing.T) {
+	p := provider(t, config(t.TempDir()))
+	create(t, p)
+	stop, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for range 3 {
+			select {
+			case <-stop:
+				return
+			case <-time.After(20 * time.Millisecond):
+				if pid := spawner(os.Getpid()); pid != 0 {
+					_ = unix.Kill(pid, unix.SIGKILL)
+				}
+			}
+		}
+	}()
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for range 6 {
+				s, err := p.Create(t.Context(), cove.NewID(), cove.Spec{})
+				if err != nil { // it was killed twice
+					wants(t, cove.Unavailable, err, "create")
+					continue
+				}
+				says(t, s)
+				if err := s.Destroy(t.Context()); err != nil {
+					t.Errorf("destroy: %v", err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	close(stop)
+	<-done
+	says(t, create(t, p))
+	if got := ids(t, p); len(got) != 2 {
+		t.Errorf("listed are %v", got)
+	}
+}
+
+func TestAgentKilled(t *testing.T) {
+	p := provider(t, config(t.TempDir()))
+	s := create(t, p)
+	program, err := s.Start(t.Context(), cove.Command{Argv: []string{"sleep", "1000"}})
+	must(t, err)
+	must(t, unix.Kill(local.PID(s), unix.SIGKILL))
+	_, err = program.Wait(t.Context())
+	wants(t, cove.Unavailable, err, "wait")
+	_, err = s.Start(t.Context(), cove.Command{Argv: []string{"true"}})
+	wants(t, cove.Unavailable, err, "start")
+	_, err = s.Files().Stat(t.Context(), ".")
+	wants(t, cove.Unavailable, err, "stat")
+	_, err = s.Usage(t.Context())
+	wants(t, cove.Unavailable, err, "usage")
+	must(t, s.Destroy(t.Context()))
+	must(t, s.Destroy(t.Context()))
+	if got := ids(t, p); len(got) != 0 {
+		t.Errorf("listed are %v", got)
+	}
+	says(t, create(t, p))
+}
+
+// TestCloseWhileMaking: what is being made when the provider closes is gone
+// when it has.
+func TestCloseWhileMaking(t *testing.T) {
+	for _, once := range []bool{false, true} {
+		t.Run(strconv.FormatBool(once), func(t *testing.T) {
+			cfg := config(t.TempDir())
+			cfg.Once = once
+			p := provider(t, cfg)
+			var wg sync.WaitGroup
+			made := make(chan struct{}, 100)
+			for i := range 6 {
+				wg.Go(func() {
+					for range 10 {
+						err := makeSomething(t, p, i%2 == 0)
+						made <- struct{}{}
+						if err != nil {
+							wants(t, cove.Unavailable, err, "making")
+							return
+						}
+					}
+				})
+			}
+			<-made
+			must(t, p.Close())
+			wg.Wait()
+		})
+	}
+}
+
+func makeSomething(t *testing.T, p *local.Provider, spare bool) error {
+	if !spare {
+		_, err := p.Create(t.Context(), cove.NewID(), cove.Spec{})
+		return err
+	}
+	s, err := p.Prepare(t.Context(), cove.Mold{Template: local.Template, Workspace: cove.WorkspaceMemory})
+	if err != nil {
+		return err
+	}
+	for range p.List(t.Context()) { // spares are nobody's yet, and not listed
+	}
+	_, err = s.Claim(t.Context(), cove.NewID(), cove.Spec{})
+	return err
+}
+
+func TestClosed(t *testing.T) {
+	p := provider(t, config(t.TempDir()))
+	mold := cove.Mold{Template: local.Template, Workspace: cove.WorkspaceMemory}
+	spare, err := p.Prepare(t.Context(), mold)
+	must(t, err)
+	must(t, p.Close())
+	must(t, p.Close())
+	_, err = p.Probe(t.Context())
+	wants(t, cove.Unavailable, err, "probe")
+	_, err = p.Create(t.Context(), cove.NewID(), cove.Spec{})
+	wants(t, cove.Unavailable, err, "create")
+	_, err = p.Attach(t.Context(), cove.NewID())
+	wants(t, cove.Unavailable, err, "attach")
+	_, err = p.Prepare(t.Context(), mold)
+	wants(t, cove.Unavailable, err, "prepare")
+	_, err = spare.Claim(t.Context(), cove.NewID(), cove.Spec{})
+	wants(t, cove.Unavailable, err, "claim")
+	must(t, spare.Discard(t.Context()))
+	wants(t, cove.Unavailable, p.Remove(t.Context(), cove.NewID()), "remove")
+	for _, err := range p.List(t.Context()) {
+		wants(t, cove.Unavailable, err, "list")
+	}
+}
+
+func TestConfig(t *testing.T) {
+	linuxtest.NoLeaks(t, "")
+	_, err := local.New(local.Config{})
+	wants(t, cove.Invalid, err, "no directory")
+	file := filepath.Join(t.TempDir(), "file")
+	must(t, os.WriteFile(file, nil, 0o600))
+	_, err = local.New(local.Config{Dir: filepath.Join(file, "dir")})
+	wants(t, cove.Unavailable, err, "a directory in a file")
+	cfg := config(t.TempDir())
+	cfg.Agent = "/no/such/agent"
+	unready(t, cfg, "agent")
+	cfg.Agent = "/bin/true"
+	unready(t, cfg, "sandboxes")
+	if os.Getuid() != 0 {
+		return
+	}
+	cfg = config(t.TempDir())
+	cfg.Users = filepath.Join(file, "users")
+	unready(t, cfg, "users")
+	cfg.Users = t.TempDir() // no file, and none can be made in its place
+	unready(t, cfg, "users")
+}
+
+// unready demands that a provider cannot make sandboxes, and says why.
+func unready(t *testing.T, cfg local.Config, why string) {
+	t.Helper()
+	p, err := local.New(cfg)
+	must(t, err)
+	defer func() { must(t, p.Close()) }()
+	caps, err := p.Probe(t.Context())
+	if err != nil || caps.Ready || !strings.Contains(caps.Why, why) {
+		t.Errorf("the report says %t %q %q, %v", caps.Ready, caps.Why, caps.Remedy, err)
+	}
+	_, err = p.Create(t.Context(), cove.NewID(), cove.Spec{})
+	wants(t, cove.Unavailable, err, "create")
+	if got := ids2(t, p); len(got) != 0 {
+		t.Errorf("listed are %v", got)
+	}
+}
+
+// ids2 lists what can be listed.
+func ids2(t *testing.T, p cove.Provider) (all []cove.ID) {
+	for id, err := range p.List(t.Context()) {
+		if err == nil {
+			all = append(all, id)
+		}
+	}
+	return all
+}
+
+func TestRefusals(t *testing.T) {
+	p := provider(t, config(t.TempDir()))
+	s := create(t, p)
+	canceled, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, c := range map[string]struct {
+		ctx  context.Context
+		id   cove.ID
+		spec cove.Spec
+		want cove.Code
+	}{
+		"no id":       {t.Context(), "x/y", cove.Spec{}, cove.Invalid},
+		"taken":       {t.Context(), s.ID(), cove.Spec{}, cove.Conflict},
+		"canceled":    {canceled, cove.NewID(), cove.Spec{}, cove.Canceled},
+		"snapshot":    {t.Context(), cove.NewID(), cove.Spec{Snapshot: cove.NewID()}, cove.Unsupported},
+		"template":    {t.Context(), cove.NewID(), cove.Spec{Template: "other"}, cove.Invalid},
+		"disk":        {t.Context(), cove.NewID(), cove.Spec{Workspace: cove.Workspace{Kind: cove.WorkspaceDisk}}, cove.Unsupported},
+		"no such net": {t.Context(), cove.NewID(), cove.Spec{Network: cove.Network{Mode: cove.NetworkOpen}}, cove.Unsupported},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := p.Create(c.ctx, c.id, c.spec)
+			wants(t, c.want, err, "create")
+		})
+	}
+	_, err := p.Probe(canceled)
+	wants(t, cove.Canceled, err, "probe")
+	_, err = p.Attach(canceled, s.ID())
+	wants(t, cove.Canceled, err, "attach")
+	wants(t, cove.Canceled, p.Remove(canceled, s.ID()), "remove")
+	for _, err := range p.List(canceled) {
+		wants(t, cove.Canceled, err, "list")
+	}
+	must(t, p.Remove(t.Context(), "no id"))
+	if got, err := p.Attach(t.Context(), s.ID()); err != nil || got != s {
+		t.Errorf("attach: %v %v", got, err)
+	}
+	if got := ids(t, p); !cmp.Equal(got, []cove.ID{s.ID()}) {
+		t.Errorf("listed are %v", got)
+	}
+	must(t, p.Remove(t.Context(), s.ID()))
+	if got := ids(t, p); len(got) != 0 {
+		t.Errorf("listed are %v", got)
+	}
+}
+
+func TestSpares(t *testing.T) {
+	p := provider(t, config(t.TempDir()))
+	mold := cove.Mold{Template: local.Template, Workspace: cove.WorkspaceMemory}
+	prepare := func() cove.Spare {
+		t.Helper()
+		s, err := p.Prepare(t.Context(), mold)
+		must(t, err)
+		return s
+	}
+	spare := prepare()
+	if got := ids(t, p); len(got) != 0 {
+		t.Errorf("a spare is listed: %v", got)
+	}
+	must(t, p.Remove(t.Context(), local.SpareName(spare)))
+	box, err := spare.Claim(t.Context(), cove.NewID(), cove.Spec{})
+	must(t, err)
+	says(t, box) // removing it by the name of its groups did nothing
+	must(t, p.Remove(t.Context(), local.SpareName(spare)))
+	says(t, box)
+	_, err = spare.Claim(t.Context(), cove.NewID(), cove.Spec{})
+	wants(t, cove.Conflict, err, "claim again")
+	must(t, spare.Discard(t.Context()))
+	_, err = prepare().Claim(t.Context(), box.ID(), cove.Spec{})
+	wants(t, cove.Conflict, err, "claim for an id that is taken")
+	_, err = prepare().Claim(t.Context(), cove.NewID(), cove.Spec{Template: "other"})
+	wants(t, cove.Invalid, err, "claim for another template")
+	canceled, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = prepare().Claim(canceled, cove.NewID(), cove.Spec{})
+	wants(t, cove.Canceled, err, "claim by nobody")
+	_, err = p.Prepare(canceled, mold)
+	wants(t, cove.Canceled, err, "prepare")
+	_, err = p.Prepare(t.Context(), cove.Mold{Template: "other", Workspace: cove.WorkspaceMemory})
+	wants(t, cove.Invalid, err, "prepare")
+	kept := prepare()
+	must(t, kept.Discard(canceled))
+	prepare() // the end of the provider is its end, too
+	if got := ids(t, p); !cmp.Equal(got, []cove.ID{box.ID()}) {
+		t.Errorf("listed are %v", got)
+	}
+}
+
+func TestNoProc(t *testing.T) {
+	p := provider(t, config(t.TempDir()))
+	says(t, create(t, p))
+	if again, proc := local.GiveUpProc(p, errors.New("mount /tmp")); again || !proc {
+		t.Errorf("another refusal: %t, /proc %t", again, proc)
+	}
+	refused := &fence.Fault{Step: "mount /proc: operation not permitted", Errno: unix.EPERM}
+	for range 2 { // the second one may come from an order that was under way
+		if again, proc := local.GiveUpProc(p, refused); !again || proc {
+			t.Errorf("a refusal: %t, /proc %t", again, proc)
+		}
+	}
+	s := create(t, p)
+	says(t, s)
+	var out bytes.Buffer
+	program, err := s.Start(t.Context(), cove.Command{Argv: []string{"ls", "-A", "/proc"}, Stdout: &out})
+	must(t, err)
+	if _, err := program.Wait(t.Context()); err != nil || out.Len() != 0 {
+		t.Errorf("/proc has %q, %v", out.String(), err)
+	}
+}
+
+func TestExplain(t *testing.T) {
+	p := provider(t, config(t.TempDir()))
+	for name, c := range map[string]struct {
+		err  error
+		want cove.Code
+	}{
+		"full":     {&fence.Fault{Step: "clone", Errno: unix.ENOSPC}, cove.Exhausted},
+		"canceled": {context.Canceled, cove.Canceled},
+		"late":     {context.DeadlineExceeded, cove.Timeout},
+		"refused":  {&fence.Fault{Step: "mount", Errno: unix.EPERM}, cove.Unavailable},
+		"known":    {cove.Errorf(cove.Internal, "known"), cove.Internal},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := local.Explain(p, c.err)
+			wants(t, c.want, err, "it")
+			if (c.want == cove.Exhausted || c.want == cove.Unavailable) && cove.RemedyOf(err) == "" {
+				t.Errorf("%v has no remedy", err)
+			}
+		})
+	}
+	err := local.Joined(cove.Errorf(cove.Conflict, "first"), errors.New("second"))
+	if wants(t, cove.Conflict, err, "two"); cove.MessageOf(err) != "first" {
+		t.Errorf("it says %q", cove.MessageOf(err))
+	}
+}
+
+func TestEnvironment(t *testing.T) {
+	env := local.Environment(map[string]string{"A": "b", "USER": "me"}, []string{"/opt/py/bin", "/opt/js/bin"})
+	if env["A"] != "b" || env["USER"] != "me" || env["HOME"] != cove.WorkspacePath || !strings.HasSuffix(env["PATH"], ":/bin:/opt/py/bin:/opt/js/bin") {
+		t.Errorf("the environment is %v", env)
+	}
+}
+
+// TestNotAnAgent: an executable that does not know what it was started for must
+// not start itself.
+func TestNotAnAgent(t *testing.T) {
+	defer local.NotAnAgent()()
+	unready(t, config(t.TempDir()), "agent")
+}

@@ -1,0 +1,225 @@
+package local
+
+import (
+	"io"
+	"iter"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/guest/agent"
+	"github.com/cove-sandbox/cove/internal/linux/landlock"
+	"github.com/cove-sandbox/cove/internal/linux/seccomp"
+	"github.com/cove-sandbox/cove/provider/local/fence"
+)
+
+// newPlan is what all sandboxes of this host have in common.
+func (h *hostSide) newPlan() (*fence.Plan, error) {
+	p := &fence.Plan{
+		Root:   newRoot("/", filepath.Join(h.cfg.Dir, "root")),
+		Host:   host,
+		Inside: user, Become: h.become,
+		Proc: true, Network: !h.cfg.weak.network, Groups: true,
+		Landlock: landlock.Probe() == nil,
+		Limits:   limits(),
+		Shared:   fence.Bounds{Size: int64(sharedSize), Files: sharedFiles},
+		Argv:     []string{agent.Name},
+	}
+	h.path = addInterpreters(&p.Root, "/", lookPath)
+	if !h.become {
+		p.Root.Evidence = "/run/proc"
+	}
+	p.Root.Writable = h.cfg.weak.readOnly
+	if h.cfg.weak.readOnly {
+		p.Landlock = false // which would stop the same attacks
+	}
+	if h.cfg.weak.filter {
+		return p, nil
+	}
+	filter, err := compiled()
+	if err != nil {
+		return nil, cove.Wrap(cove.Internal, err, "the system call filter cannot be made")
+	}
+	p.Filter = filter
+	return p, nil
+}
+
+// compiled is the filter, which never changes.
+var compiled = sync.OnceValues(func() ([]byte, error) {
+	program, err := seccomp.Sandbox().Compile()
+	return program.Bytes(), err
+})
+
+// limits are those of single processes.
+func limits() []fence.Limit {
+	list := []fence.Limit{{Resource: unix.RLIMIT_CORE}}
+	var now unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &now) == nil {
+		// Above our own it cannot be.
+		list = append(list, fence.Limit{Resource: unix.RLIMIT_NOFILE, Most: min(now.Max, openFiles)})
+	}
+	return list
+}
+
+// newRoot describes the read-only root: the programs of a host, and nothing of
+// what makes it that host.
+func newRoot(top, stage string) fence.Root {
+	r := fence.Root{
+		Stage: stage,
+		Dirs: []fence.Dir{
+			{Path: "/dev", Mode: 0o755},
+			{Path: "/dev/pts", Mode: 0o755},
+			{Path: "/dev/shm", Mode: 0o755},
+			{Path: "/etc", Mode: 0o755},
+			{Path: "/etc/ssl", Mode: 0o755},
+			{Path: "/home", Mode: 0o755},
+			{Path: "/mnt", Mode: 0o755},
+			{Path: "/opt", Mode: 0o755},
+			{Path: "/proc", Mode: 0o555},
+			{Path: "/root", Mode: 0o711}, // somebody's interpreter may be below it
+			{Path: "/run", Mode: 0o755},
+			{Path: "/srv", Mode: 0o755},
+			{Path: "/sys", Mode: 0o555},
+			{Path: "/tmp", Mode: 0o755},
+			{Path: "/var", Mode: 0o755},
+			{Path: cove.WorkspacePath, Mode: 0o755},
+		},
+		Links: []fence.Link{
+			{Path: "/dev/fd", To: "/proc/self/fd"},
+			{Path: "/dev/ptmx", To: "pts/ptmx"},
+			{Path: "/dev/stderr", To: "/proc/self/fd/2"},
+			{Path: "/dev/stdin", To: "/proc/self/fd/0"},
+			{Path: "/dev/stdout", To: "/proc/self/fd/1"},
+			{Path: "/etc/mtab", To: "/proc/self/mounts"},
+			{Path: "/var/run", To: "/run"},
+			{Path: "/var/tmp", To: "/tmp"},
+		},
+		Files: []fence.File{
+			{Path: "/etc/group", Text: "root:x:0:\nsandbox:x:1000:\nnogroup:x:65534:\n"},
+			{Path: "/etc/hostname", Text: host + "\n"},
+			{Path: "/etc/hosts", Text: "127.0.0.1 localhost " + host + "\n::1 localhost ip6-localhost\n"},
+			{Path: "/etc/nsswitch.conf", Text: "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\n"},
+			{Path: "/etc/passwd", Text: "root:x:0:0:root:/root:/usr/sbin/nologin\nsandbox:x:1000:1000:sandbox:/workspace:/bin/bash\nnobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n"},
+			{Path: "/etc/resolv.conf"},
+		},
+		Devices: []string{"full", "null", "random", "tty", "urandom", "zero"},
+	}
+	addPrograms(&r, top)
+	addSettings(&r, top)
+	return r
+}
+
+// addPrograms shows the host's programs and libraries: /usr, and what stands
+// beside it on hosts where /bin is no link.
+func addPrograms(r *fence.Root, top string) {
+	r.Binds = append(r.Binds, fence.Bind{Source: filepath.Join(top, "usr"), Path: "/usr", Dir: true})
+	for _, dir := range []string{"bin", "sbin", "lib", "lib32", "lib64", "libx32"} {
+		path := filepath.Join(top, dir)
+		info, err := os.Lstat(path)
+		switch {
+		case err != nil:
+		case info.Mode()&os.ModeSymlink != 0:
+			if to, err := os.Readlink(path); err == nil {
+				r.Links = append(r.Links, fence.Link{Path: "/" + dir, To: to})
+			}
+		case info.IsDir():
+			r.Binds = append(r.Binds, fence.Bind{Source: path, Path: "/" + dir, Dir: true})
+		}
+	}
+}
+
+// settings are what programs look for in /etc and what says nothing about the
+// host: small files are copied, the others shown.
+var (
+	shownSettings  = []string{"alternatives", "fonts", "ld.so.cache", "pki/tls/certs", "ssl/certs", "java-*", "perl", "python3*"}
+	copiedSettings = []string{"bash.bashrc", "inputrc", "ld.so.conf", "localtime", "mime.types", "protocols", "services", "ssl/openssl.cnf", "timezone"}
+)
+
+// mostCopied bounds one copied file, and allCopied all of them: a plan is sent in
+// one packet.
+const (
+	mostCopied = 32 << 10
+	allCopied  = 64 << 10
+)
+
+func addSettings(r *fence.Root, top string) {
+	etc := filepath.Join(top, "etc")
+	for _, pattern := range shownSettings {
+		found, _ := filepath.Glob(filepath.Join(etc, pattern)) // the patterns are good
+		for _, path := range found {
+			source, err := filepath.EvalSymlinks(path)
+			if err != nil {
+				continue
+			}
+			info, err := os.Stat(source)
+			if err != nil || !info.IsDir() && !info.Mode().IsRegular() {
+				continue
+			}
+			at := strings.TrimPrefix(path, strings.TrimSuffix(top, "/"))
+			addParents(r, at)
+			r.Binds = append(r.Binds, fence.Bind{Source: source, Path: at, Dir: info.IsDir()})
+		}
+	}
+	room := allCopied
+	for _, file := range copiedSettings {
+		text, err := readSmall(filepath.Join(etc, file))
+		if err == nil && len(text) <= room {
+			room -= len(text)
+			r.Files = append(r.Files, fence.File{Path: "/etc/" + file, Text: text})
+		}
+	}
+}
+
+// addParents makes the directories above a path that are not there yet.
+func addParents(r *fence.Root, path string) {
+	var missing []fence.Dir
+	for dir := filepath.Dir(path); dir != "/"; dir = filepath.Dir(dir) {
+		if hasDir(r, dir) {
+			break
+		}
+		missing = append([]fence.Dir{{Path: dir, Mode: 0o755}}, missing...)
+	}
+	r.Dirs = append(r.Dirs, missing...)
+}
+
+func hasDir(r *fence.Root, path string) bool {
+	for _, d := range r.Dirs {
+		if d.Path == path {
+			return true
+		}
+	}
+	return false
+}
+
+// readSmall reads a regular file that is small.
+func readSmall(path string) (string, error) {
+	f, err := os.Open(path) //nolint:gosec // one of a list of ours
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = f.Close() }()
+	info, err := f.Stat()
+	if err != nil {
+		return "", err
+	}
+	if !info.Mode().IsRegular() || info.Size() > mostCopied {
+		return "", os.ErrInvalid
+	}
+	text, err := io.ReadAll(io.LimitReader(f, mostCopied))
+	return string(text), err
+}
+
+// lines yields the fields of each line.
+func lines(text []byte) iter.Seq[[]string] {
+	return func(yield func([]string) bool) {
+		for line := range strings.Lines(string(text)) {
+			if !yield(strings.Fields(line)) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,129 @@
+package local
+
+import (
+	"context"
+	"errors"
+
+	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/linux/capability"
+	"github.com/cove-sandbox/cove/internal/linux/cgroup"
+	"github.com/cove-sandbox/cove/internal/linux/initproc"
+	"github.com/cove-sandbox/cove/internal/linux/landlock"
+	"github.com/cove-sandbox/cove/internal/linux/mount"
+	"github.com/cove-sandbox/cove/internal/linux/seccomp"
+)
+
+// Probe implements [cove.Provider]. Unless the provider was opened for few
+// sandboxes only, it makes one and ends it, the first time: nothing says more
+// about a host.
+func (p *Provider) Probe(ctx context.Context) (cove.Capabilities, error) {
+	if err := ctx.Err(); err != nil {
+		return cove.Capabilities{}, err
+	}
+	if err := p.enter(); err != nil {
+		return cove.Capabilities{}, err
+	}
+	defer p.busy.Done()
+	h, err := p.open()
+	if err != nil {
+		if _, ok := errors.AsType[*cove.Error](err); ok && cove.CodeOf(err) == cove.Unavailable && !p.isClosed() {
+			return unready(cove.Capabilities{}, err), nil
+		}
+		return cove.Capabilities{}, err
+	}
+	caps := h.capabilities()
+	if caps.Ready && !p.cfg.Once {
+		if err := h.try(ctx); err != nil {
+			if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+				return caps, err
+			}
+			return unready(caps, err), nil
+		}
+		caps = h.capabilities() // which may have learned something
+	}
+	return caps, nil
+}
+
+func (p *Provider) isClosed() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.closed
+}
+
+// unready is the report of a host that cannot make sandboxes.
+func unready(c cove.Capabilities, err error) cove.Capabilities {
+	c.Ready, c.Why = false, cove.MessageOf(err)
+	c.Remedy = cove.RemedyOf(err)
+	return c
+}
+
+// try makes a sandbox and ends it, once.
+func (h *hostSide) try(ctx context.Context) error {
+	if h.tried.Load() {
+		return nil
+	}
+	m, err := h.make(ctx, cove.NewID(), sparePlaces, false)
+	if err != nil {
+		return err
+	}
+	return m.drop(context.WithoutCancel(ctx))
+}
+
+// capabilities is what can be known of this host without trying.
+func (h *hostSide) capabilities() cove.Capabilities {
+	has := h.support()
+	hard := func(missing error) cove.Enforcement {
+		if missing != nil {
+			return cove.Absent
+		}
+		return cove.Hard
+	}
+	c := cove.Capabilities{
+		Ready: true,
+		Isolation: cove.Isolation{
+			Boundary: cove.BoundaryNamespaces, Network: cove.Hard,
+			Memory: hard(errors.Join(has.Memory, has.Swap)), CPU: hard(has.CPU), PIDs: hard(has.PIDs),
+			Disk: cove.Hard, Files: cove.Hard,
+		},
+		Workspaces: map[cove.WorkspaceKind]cove.Quota{cove.WorkspaceMemory: {Bytes: cove.Hard, Files: cove.Hard}},
+		Networks:   []cove.NetworkMode{cove.NetworkNone},
+		Templates:  []string{Template},
+		Powers:     []cove.Power{cove.PowerDial, cove.PowerPrepare, cove.PowerTerminal},
+		Notes:      h.notes(has),
+	}
+	for _, probe := range []func() error{initproc.Probe, seccomp.Probe, capability.Probe, func() error { return mount.Probe().Descriptors }} {
+		if err := probe(); err != nil {
+			c.Ready, c.Why, c.Remedy = false, err.Error(), remedyOf(err)
+			break
+		}
+	}
+	return c
+}
+
+// notes says what a table of limits cannot.
+func (h *hostSide) notes(has cgroup.Support) []string {
+	var notes []string
+	add := func(what string, err error) {
+		notes = append(notes, what+": "+err.Error()+"; "+remedyOf(err))
+	}
+	if err := landlock.Probe(); err != nil {
+		add("there is no second wall behind the mounts", err)
+	}
+	seen := map[string]bool{}
+	for _, err := range []error{has.Memory, has.CPU, has.PIDs, has.Swap} {
+		if err != nil && !seen[err.Error()] {
+			seen[err.Error()] = true
+			add("not every limit can be enforced", err)
+		}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.plan != nil && !h.plan.Proc {
+		notes = append(notes, "sandboxes have no /proc, since this container masks its own: some programs miss it, and ending one program of a sandbox may end others; "+
+			"run the container with --security-opt systempaths=unconfined")
+	}
+	if !h.become {
+		notes = append(notes, "all sandboxes are the same user of the host; as root each would have a user for itself")
+	}
+	return notes
+}

@@ -1,0 +1,204 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"github.com/cove-sandbox/cove"
+)
+
+// Provider makes sandboxes on this machine. It implements [cove.Provider] and
+// [cove.Preparer].
+type Provider struct {
+	cfg Config
+
+	mu     sync.Mutex
+	host   *hostSide            // what was found and opened here; nil until needed
+	boxes  map[cove.ID]*sandbox // guarded by mu; nil for one that is being made
+	spares map[*spare]bool      // guarded by mu
+	closed bool
+	busy   sync.WaitGroup // calls that make or end something
+}
+
+var (
+	_ cove.Provider = (*Provider)(nil)
+	_ cove.Preparer = (*Provider)(nil)
+)
+
+// New returns a provider. It touches nothing but its directory; what the host
+// can do is found out when somebody asks.
+func New(cfg Config) (*Provider, error) {
+	if cfg.Dir == "" {
+		return nil, cove.InvalidField("dir", "is empty; name the directory of provider %s", name)
+	}
+	dir, err := filepath.Abs(cfg.Dir)
+	if err != nil {
+		return nil, cove.Wrap(cove.Unavailable, err, "the directory of provider %s cannot be found", name)
+	}
+	cfg.Dir = dir
+	if err := os.MkdirAll(filepath.Join(dir, "root"), 0o700); err != nil {
+		return nil, cove.Wrap(cove.Unavailable, err, "the directory of provider %s cannot be made", name)
+	}
+	return &Provider{cfg: cfg, boxes: map[cove.ID]*sandbox{}, spares: map[*spare]bool{}}, nil
+}
+
+// Name implements [cove.Provider].
+func (p *Provider) Name() string { return name }
+
+func closedError() error { return cove.Errorf(cove.Unavailable, "provider %s is closed", name) }
+
+// enter begins a call that [Provider.Close] waits for; busy counts it until its
+// end.
+func (p *Provider) enter() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return closedError()
+	}
+	p.busy.Add(1)
+	return nil
+}
+
+// open returns what the provider stands on.
+func (p *Provider) open() (*hostSide, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil, closedError()
+	}
+	if p.host == nil {
+		h, err := openHost(p.cfg)
+		if err != nil {
+			return nil, err
+		}
+		p.host = h
+	}
+	return p.host, nil
+}
+
+// Attach implements [cove.Provider]: sandboxes end with the process that made
+// them, so only those of this one are found.
+func (p *Provider) Attach(ctx context.Context, id cove.ID) (cove.Sandbox, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil, closedError()
+	}
+	if box := p.boxes[id]; box != nil {
+		return box, nil
+	}
+	return nil, cove.Errorf(cove.NotFound, "sandbox %.60s is gone", string(id))
+}
+
+// List implements [cove.Provider]: what lives here, and what processes that are
+// gone left of their control groups.
+func (p *Provider) List(ctx context.Context) iter.Seq2[cove.ID, error] {
+	return func(yield func(cove.ID, error) bool) {
+		ids, err := p.list(ctx)
+		if err != nil {
+			yield("", err)
+			return
+		}
+		for _, id := range ids {
+			if !yield(id, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (p *Provider) list(ctx context.Context) ([]cove.ID, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	h, err := p.open()
+	if err != nil {
+		return nil, err
+	}
+	left, err := h.left()
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	ids := slices.Collect(maps.Keys(p.boxes))
+	for _, id := range left {
+		if !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	return ids, nil
+}
+
+// Remove implements [cove.Provider].
+func (p *Provider) Remove(ctx context.Context, id cove.ID) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if !id.Valid() {
+		return nil
+	}
+	if err := p.enter(); err != nil {
+		return err
+	}
+	defer p.busy.Done()
+	h, err := p.open()
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	box, known := p.boxes[id]
+	p.mu.Unlock()
+	switch {
+	case box != nil:
+		return box.Destroy(ctx)
+	case known || h.live.has(id):
+		return nil // it is being made, or a spare; whoever holds it answers for it
+	}
+	return h.sweep(ctx, id)
+}
+
+// Close ends all sandboxes, since they live no longer than this process.
+func (p *Provider) Close() error {
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		return nil
+	}
+	p.closed = true
+	p.mu.Unlock()
+	// Nothing is added any more. What is being made finds us closed at its end.
+	p.busy.Wait()
+	p.mu.Lock()
+	h := p.host
+	var boxes []*sandbox
+	for _, box := range p.boxes {
+		if box != nil {
+			boxes = append(boxes, box)
+		}
+	}
+	spares := slices.Collect(maps.Keys(p.spares))
+	p.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	var errs []error
+	for _, box := range boxes {
+		errs = append(errs, box.Destroy(ctx))
+	}
+	for _, s := range spares {
+		errs = append(errs, s.Discard(ctx))
+	}
+	if h != nil {
+		errs = append(errs, h.close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,122 @@
+package local
+
+import (
+	"context"
+	"maps"
+	"net"
+	"sync"
+
+	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/guest"
+	"github.com/cove-sandbox/cove/internal/linux/cgroup"
+)
+
+// sandbox is a live one. It implements [cove.Sandbox] and [cove.Dialer].
+type sandbox struct {
+	p         *Provider
+	id        cove.ID
+	isolation cove.Isolation
+	conn      *guest.Conn
+	groups    *cgroup.Group // nil where there are none
+
+	mu   sync.Mutex
+	made *made // nil when it is gone
+	gone bool  // the connection is closed
+}
+
+var (
+	_ cove.Sandbox = (*sandbox)(nil)
+	_ cove.Dialer  = (*sandbox)(nil)
+)
+
+// environment is what every program of a sandbox has. More are directories to
+// search beside the usual ones.
+func environment(spec map[string]string, more []string) map[string]string {
+	env := map[string]string{
+		"HOME": cove.WorkspacePath, "LANG": "C.UTF-8", "LOGNAME": host, "USER": host, "SHELL": "/bin/bash",
+		"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+	}
+	for _, dir := range more {
+		env["PATH"] += ":" + dir
+	}
+	maps.Copy(env, spec)
+	return env
+}
+
+// ID implements [cove.Sandbox].
+func (s *sandbox) ID() cove.ID { return s.id }
+
+// Isolation implements [cove.Sandbox].
+func (s *sandbox) Isolation() cove.Isolation { return s.isolation }
+
+// Start implements [cove.Sandbox].
+func (s *sandbox) Start(ctx context.Context, cmd cove.Command) (cove.Process, error) {
+	return s.conn.Start(ctx, cmd)
+}
+
+// Files implements [cove.Sandbox].
+func (s *sandbox) Files() cove.Files { return s.conn.Files() }
+
+// Dial implements [cove.Dialer].
+func (s *sandbox) Dial(ctx context.Context, port int) (net.Conn, error) {
+	return s.conn.Dial(ctx, port)
+}
+
+// Usage implements [cove.Sandbox]: the kernel counts more truly than the agent,
+// where it counts.
+func (s *sandbox) Usage(ctx context.Context) (cove.Usage, error) {
+	u, err := s.conn.Usage(ctx)
+	if err != nil || s.groups == nil {
+		return u, err
+	}
+	counted, err := s.groups.Usage()
+	if err != nil {
+		return u, cove.Wrap(cove.Unavailable, err, "the usage of sandbox %s cannot be read", s.id)
+	}
+	u.Memory, u.PeakMemory = cove.Bytes(counted.Memory), cove.Bytes(counted.PeakMemory)
+	if counted.CPU > 0 {
+		u.CPU = counted.CPU
+	}
+	return u, nil
+}
+
+// Destroy implements [cove.Sandbox].
+func (s *sandbox) Destroy(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.made == nil {
+		return nil
+	}
+	if !s.gone {
+		_ = s.conn.Close()
+		s.gone = true
+	}
+	if err := s.made.end(ctx); err != nil {
+		return err
+	}
+	s.made = nil
+	s.p.mu.Lock()
+	delete(s.p.boxes, s.id)
+	s.p.mu.Unlock()
+	return nil
+}
+
+// outOfMemory returns a question: did the kernel kill somebody for want of
+// memory since it was asked before?
+func outOfMemory(g *cgroup.Group) func() bool {
+	if g == nil {
+		return nil
+	}
+	var mu sync.Mutex
+	seen := int64(0)
+	return func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		u, err := g.Usage()
+		if err != nil || u.OOMKills <= seen {
+			return false
+		}
+		seen = u.OOMKills
+		return true
+	}
+}

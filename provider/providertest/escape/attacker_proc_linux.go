@@ -1,0 +1,251 @@
+package escape
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// writable opens every file below a directory for writing, and closes it.
+func (t *tally) writable(dir string, skip func(name string) bool) {
+	visited := 0
+	err := filepath.WalkDir(dir, func(name string, d os.DirEntry, err error) error {
+		if visited++; visited > maxVisited {
+			return filepath.SkipAll
+		}
+		if err != nil {
+			t.stop(meaning(err), "")
+			return nil
+		}
+		if skip(name) {
+			if d.IsDir() {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if !d.Type().IsRegular() {
+			return nil
+		}
+		if by := reachable(name, unix.O_WRONLY); by != "" {
+			t.stop(by, name)
+		} else {
+			t.through("opened " + name + " for writing")
+		}
+		return nil
+	})
+	if err != nil {
+		t.stop(meaning(err), "")
+	}
+}
+
+// procWrites leaves out the processes, as a program may change its own, and
+// pressure, which everybody may ask to be told about.
+func procWrites(mission) verdict {
+	var t tally
+	for _, name := range []string{"/proc/sysrq-trigger", "/proc/sys/kernel/core_pattern", "/proc/sys/kernel/modprobe", "/proc/sys/vm/drop_caches"} {
+		if by := reachable(name, unix.O_WRONLY); by != "" {
+			t.stop(by, name)
+		} else {
+			t.through("opened " + name + " for writing")
+		}
+	}
+	t.writable("/proc", func(name string) bool {
+		first := strings.TrimPrefix(name, "/proc/")
+		return first != "" && first[0] >= '0' && first[0] <= '9' || first == "self" || first == "thread-self" || first == "pressure"
+	})
+	return t.verdict()
+}
+
+func sysWrites(mission) verdict {
+	var t tally
+	t.writable("/sys", func(string) bool { return false })
+	for _, dir := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/memory", "/sys/fs/cgroup/pids"} {
+		if err := os.Mkdir(filepath.Join(dir, Name), 0o755); err == nil {
+			_ = os.Remove(filepath.Join(dir, Name))
+			t.through("made a control group in " + dir)
+		}
+	}
+	return t.verdict()
+}
+
+func procSecrets(mission) verdict {
+	var t tally
+	for _, name := range []string{"/proc/kcore", "/proc/kmsg", "/dev/kmsg", "/dev/mem", "/dev/kmem", "/dev/port", "/proc/vmcore", "/sys/kernel/debug", "/sys/kernel/tracing/trace", "/sys/firmware/efi/efivars"} {
+		text, err := content(name)
+		switch {
+		case err != nil:
+			t.stop(meaning(err), name)
+		case len(text) > 0:
+			t.through("read " + name)
+		}
+	}
+	for _, name := range []string{"/proc/kallsyms", "/proc/modules", "/proc/iomem"} {
+		if leaksAddresses(name) {
+			t.through(name + " shows the kernel's addresses")
+		}
+	}
+	t.make(call{name: "syslog", do: sys(unix.SYS_SYSLOG, 10), twin: sys(unix.SYS_SYSLOG, ^uintptr(0))})
+	return t.verdict()
+}
+
+// leaksAddresses reports whether a file has an address that is not all zeros.
+func leaksAddresses(name string) bool {
+	text, _ := content(name) // a file that is not there leaks nothing
+	for line := range bytes.Lines(text) {
+		for f := range bytes.FieldsSeq(line) {
+			f = bytes.TrimPrefix(f, []byte("0x"))
+			if len(f) == 16 && len(bytes.Trim(f, "0123456789abcdef")) == 0 && len(bytes.Trim(f, "0")) > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// kinds are the namespaces.
+var kinds = []string{"mnt", "pid", "net", "ipc", "uts", "user", "cgroup"}
+
+// tellNamespaces tells the host where it is.
+func tellNamespaces(mission) verdict {
+	for _, kind := range kinds {
+		name, err := os.Readlink("/proc/self/ns/" + kind)
+		if err != nil {
+			return heldBy("no /proc to look in: " + errnoName(err))
+		}
+		say(wordFact + kind + " " + name)
+	}
+	return heldBy("every namespace is the sandbox's own")
+}
+
+func enterNamespaces(mission) verdict {
+	var t tally
+	twin := sys(unix.SYS_SETNS, ^uintptr(0), 0)
+	for _, dir := range append([]string{"/proc/self", "/proc/1"}, visible()...) {
+		for _, kind := range kinds {
+			fd, err := unix.Open(dir+"/ns/"+kind, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+			if err != nil {
+				t.stop(meaning(err), "opening namespaces")
+				continue
+			}
+			t.make(call{name: "setns", do: sys(unix.SYS_SETNS, uintptr(fd), 0), twin: twin})
+			_ = unix.Close(fd)
+		}
+	}
+	return t.verdict()
+}
+
+// dumpCore raises its limit on core files. The file itself would be made by the
+// kernel in the sandbox or by a helper on the host, so none may be allowed.
+func dumpCore(mission) verdict {
+	var l unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_CORE, &l); err != nil {
+		return breach("getrlimit: " + err.Error())
+	}
+	if l.Cur != 0 || l.Max != 0 {
+		return breach("core files are allowed")
+	}
+	l.Cur, l.Max = 1<<20, 1<<20
+	if err := unix.Setrlimit(unix.RLIMIT_CORE, &l); err != nil {
+		return heldBy("the hard limit on core files is 0, and raising it is " + errnoName(err))
+	}
+	return breach("the limit on core files can be raised")
+}
+
+func agentMemory(mission) verdict {
+	var t tally
+	for _, name := range []string{"mem", "environ", "maps", "auxv", "pagemap", "syscall", "stack", "task/1/mem"} {
+		if by := reachable("/proc/1/"+name, unix.O_RDONLY); by != "" {
+			t.stop(by, "/proc/1/"+name)
+		} else {
+			t.through("opened /proc/1/" + name)
+		}
+	}
+	if by := reachable("/proc/1/mem", unix.O_RDWR); by == "" {
+		t.through("opened /proc/1/mem for writing")
+	}
+	if _, err := os.ReadDir("/proc/1/fd"); err == nil {
+		t.through("listed the descriptors of the agent")
+	}
+	v := unix.Iovec{Base: new(byte)}
+	v.SetLen(1)
+	vec := at(v)
+	t.make(
+		call{name: "process_vm_readv", do: sys(unix.SYS_PROCESS_VM_READV, 1, vec, 1, vec, 1), twin: sys(unix.SYS_PROCESS_VM_READV, 1, 0, 0, 0, 0, 1)},
+		call{name: "process_vm_writev", do: sys(unix.SYS_PROCESS_VM_WRITEV, 1, vec, 1, vec, 1), twin: sys(unix.SYS_PROCESS_VM_WRITEV, 1, 0, 0, 0, 0, 1)},
+		call{name: "pidfd_getfd", do: stealDescriptor, twin: sys(unix.SYS_PIDFD_GETFD, ^uintptr(0))},
+	)
+	return t.verdict()
+}
+
+func stealDescriptor() error {
+	pidfd, err := unix.PidfdOpen(1, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Close(pidfd) }()
+	for fd := range 4 {
+		var stolen int
+		if stolen, err = unix.PidfdGetfd(pidfd, fd, 0); err == nil {
+			_ = unix.Close(stolen)
+			return nil
+		}
+	}
+	return err
+}
+
+func agentTrace(mission) verdict {
+	var t tally
+	twin := sys(unix.SYS_PTRACE, unix.PTRACE_PEEKDATA, 1<<22)
+	t.make(
+		call{name: "ptrace seize", do: sys(unix.SYS_PTRACE, unix.PTRACE_SEIZE, 1), twin: twin},
+		call{name: "ptrace attach", do: sys(unix.SYS_PTRACE, unix.PTRACE_ATTACH, 1), twin: twin},
+	)
+	return t.verdict()
+}
+
+func agentExecutable(mission) verdict {
+	var t tally
+	for _, flags := range []int{unix.O_WRONLY, unix.O_RDWR} {
+		if by := reachable("/proc/1/exe", flags); by != "" {
+			t.stop(by, "/proc/1/exe")
+		} else {
+			t.through("opened /proc/1/exe for writing")
+		}
+	}
+	fd, err := unix.Open("/proc/1/exe", unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.stop(meaning(err), "/proc/1/exe")
+		return t.verdict()
+	}
+	defer func() { _ = unix.Close(fd) }()
+	if by := reachable("/proc/self/fd/"+port(fd), unix.O_WRONLY); by != "" {
+		t.stop(by, "opening it a second time")
+	} else {
+		t.through("opened the agent's executable for writing")
+	}
+	return t.verdict()
+}
+
+func agentLimits(mission) verdict {
+	var t tally
+	l := unix.Rlimit{}
+	t.make(call{name: "prlimit of the agent", do: func() error { return unix.Prlimit(1, unix.RLIMIT_NOFILE, &l, nil) }})
+	return t.verdict()
+}
+
+// agentSignals sends every signal to process 1, but only where that is not the
+// host's.
+func agentSignals(m mission) verdict {
+	here, err := os.Readlink("/proc/self/ns/pid")
+	if err != nil || here == m.PIDs {
+		return breach("process 1 may be the host's own: the pid namespace is " + here)
+	}
+	const signals = 64
+	for sig := unix.Signal(1); sig <= signals; sig++ {
+		_ = unix.Kill(1, sig) // the host looks whether it mattered
+	}
+	return heldBy("the agent still answers after 64 signals")
+}

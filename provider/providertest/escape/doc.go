@@ -1,0 +1,22 @@
+// Package escape is the abuse battery: programs that try to get out of a
+// sandbox, to look out of it, or to hurt the host from inside. Each attack must
+// fail, and its finding names what stopped it.
+//
+// What a shell cannot try is tried by a native attacker: the executable that
+// [Options] names, uploaded into the sandbox and started there as [Name]. Such
+// an executable hands its arguments to [Main], before it does anything else:
+//
+//	if escape.Summoned(os.Args) {
+//		os.Exit(escape.Main(os.Args[1:]))
+//	}
+//
+// A sandbox is not believed where the host can look for itself: whether a
+// file of the host was changed, whether somebody called at a listener, whether
+// a process is gone. What is neither stopped visibly nor answered counts as got
+// through.
+//
+// Every attack is bounded, so that it does no harm where nothing stops it: it
+// takes a little more than it was given and then lets go. The package must not
+// know any provider and must not be a test: providertest and the command line
+// both run it. Nothing is left on the host afterwards.
+package escape

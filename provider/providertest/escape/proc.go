@@ -1,0 +1,123 @@
+package escape
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/cove-sandbox/cove"
+)
+
+func procAttacks() []Attack {
+	namespaces := kernel("namespaces", "find a namespace that is the host's own")
+	namespaces.run = sharedNamespaces
+	cores := native("core_dumps", "leave a core file, or have the host take one")
+	cores.run = leaveCore
+	return []Attack{
+		kernel("proc_writes", "open what changes the kernel in /proc: sysrq, sysctls and the rest"),
+		kernel("proc_secrets", "read the kernel's memory, addresses and log"),
+		kernel("sys_writes", "open what changes the machine in /sys, control groups too"),
+		namespaces,
+		kernel("setns", "enter the namespaces of other processes"),
+		cores,
+	}
+}
+
+// sharedNamespaces compares the namespaces inside with ours.
+func sharedNamespaces(ctx context.Context, r *round) verdict {
+	v, facts := r.attack(ctx, "namespaces")
+	if !v.held {
+		return v
+	}
+	for _, fact := range facts {
+		kind, name, _ := strings.Cut(fact, " ")
+		if slices.Contains([]string{"mnt", "pid", "net", "ipc", "uts"}, kind) && name == namespaceOf("self", kind) {
+			return breach("the sandbox is in the host's namespace " + name)
+		}
+	}
+	return v
+}
+
+// leaveCore crashes a program, and looks for what it left.
+func leaveCore(ctx context.Context, r *round) verdict {
+	v, _ := r.attack(ctx, "core_dumps")
+	if _, err := r.shell(ctx, "ulimit -c unlimited; kill -SEGV $$"); err != nil {
+		return failed(err)
+	}
+	for info, err := range r.box.Files().List(ctx, cove.WorkspacePath, 1) {
+		if err != nil {
+			return failed(err)
+		}
+		if strings.HasPrefix(path.Base(info.Path), "core") {
+			return breach("a program that crashed left " + clip(info.Path))
+		}
+	}
+	return v
+}
+
+// agentAttacks are on the process that serves the sandbox.
+func agentAttacks() []Attack {
+	signals := kernel("agent_signals", "kill and stop the agent")
+	signals.own, signals.armed, signals.run = fresh, true, signalAgent
+	bounds := kernel("agent_limits", "take the agent's limits down")
+	bounds.own, bounds.armed = fresh, true
+	return []Attack{
+		kernel("agent_memory", "read and write the memory, descriptors and environment of the agent"),
+		kernel("agent_trace", "trace the agent"),
+		kernel("agent_executable", "write to the executable of the agent"),
+		bounds,
+		signals,
+	}
+}
+
+func signalAgent(ctx context.Context, r *round) verdict {
+	v, _ := r.attack(ctx, "agent_signals")
+	if after := r.alive(ctx).also(r.files(ctx)); !after.held {
+		return after
+	}
+	return v
+}
+
+// files says whether calls on files still work.
+func (r *round) files(ctx context.Context) verdict {
+	if err := r.box.Files().Write(ctx, "alive", strings.NewReader("alive"), 0o644); err != nil {
+		return breach("calls on files do not work any more: " + cove.MessageOf(err))
+	}
+	return heldBy("")
+}
+
+func privilegeAttacks() []Attack {
+	identity := kernel("identity", "run with an identity or without a fence that the host can see")
+	identity.run = lookFromOutside
+	return []Attack{
+		native("setuid", "become root, by calls and by setuid programs"),
+		kernel("capabilities", "have or get capabilities"),
+		native("priorities", "raise limits, priority and protection from the OOM killer"),
+		identity,
+	}
+}
+
+// lookFromOutside reads what the kernel says about a program of the sandbox.
+func lookFromOutside(ctx context.Context, r *round) verdict {
+	return r.beside(ctx, []string{"sh", "-c", r.lingering("")}, func(_ cove.Process, mark string) verdict {
+		pids := processesWith(mark)
+		if len(pids) == 0 {
+			return untold("the host does not see the program")
+		}
+		s := statusOf(pids[0])
+		uid, _, _ := strings.Cut(s["Uid"], "\t")
+		switch {
+		case uid == "0":
+			return breach("the program is root on the host")
+		case strings.Trim(s["CapEff"]+s["CapPrm"]+s["CapBnd"], "0") != "":
+			return breach("the program has capabilities: effective " + s["CapEff"] + ", bounding " + s["CapBnd"])
+		case s["NoNewPrivs"] != "1":
+			return breach("the program may gain privileges by exec")
+		case s["Seccomp"] != "2":
+			return breach("the program has no seccomp filter")
+		}
+		return heldBy(fmt.Sprintf("uid %s on the host, no capabilities, no_new_privs, a seccomp filter", uid))
+	})
+}
