@@ -18,6 +18,10 @@ type Options struct {
 	Dir string
 	// Env is what every program gets; a command's own variables come on top.
 	Env map[string]string
+	// Processes is how many processes and threads there may be beside the agent;
+	// 0 is no bound. It holds where the sandbox has a user, or a user namespace,
+	// for itself.
+	Processes int
 	// OutOfMemory is asked about a program that was killed by nobody we know:
 	// whether the kernel did it for want of memory. It must be quick; nil means
 	// that nobody can tell.

@@ -74,7 +74,7 @@ func (p *process) begin(cmd cove.Command, a answer) (cove.Process, error) {
 
 // request checks a command and turns it into words for the agent.
 func (c *Conn) request(cmd cove.Command) (protocol.Start, error) {
-	req := protocol.Start{Argv: cmd.Argv}
+	req := protocol.Start{Argv: cmd.Argv, Processes: uint32(c.opts.Processes)} //nolint:gosec // the spec's bound is far below
 	if len(cmd.Argv) == 0 || cmd.Argv[0] == "" {
 		return req, cove.InvalidField("command", "is empty; name a program")
 	}

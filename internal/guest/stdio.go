@@ -134,7 +134,6 @@ func (o *output) run() {
 			}
 		}
 		if errors.Is(err, os.ErrDeadlineExceeded) {
-			_ = o.file.SetReadDeadline(time.Time{})
 			_ = protocol.Drain(o.file, o.deliver)
 			return
 		}

@@ -60,8 +60,8 @@ func (h *hostSide) makeOnce(ctx context.Context, id cove.ID, size fence.Places, 
 		order.Outside = m.lease.First
 	}
 	to := fence.Handles{Group: -1}
-	if h.groups != nil {
-		tasks, err := m.openGroup(&to)
+	if groups, _ := h.control(); groups != nil {
+		tasks, err := m.openGroup(groups, &to)
 		for _, f := range tasks {
 			defer func() { _ = f.Close() }()
 		}
@@ -91,8 +91,8 @@ func unleased(err error) error {
 }
 
 // openGroup makes the control group and opens what lets a process into it.
-func (m *made) openGroup(to *fence.Handles) ([]*os.File, error) {
-	g, err := m.host.groups.Create(string(m.name))
+func (m *made) openGroup(groups *cgroup.Manager, to *fence.Handles) ([]*os.File, error) {
+	g, err := groups.Create(string(m.name))
 	if errors.Is(err, os.ErrExist) {
 		return nil, cove.Wrap(cove.Conflict, err, "sandbox %s exists already", m.name)
 	}
@@ -208,6 +208,7 @@ func (h *hostSide) builders() (*fence.Builder, *fence.Spawner, error) {
 		if h.direct, err = fence.NewBuilder(h.plan, int(h.executable.Fd()), int(h.proc.Fd())); err != nil {
 			return nil, nil, cove.Wrap(cove.Internal, err, "the builder of sandboxes cannot be made")
 		}
+		h.direct.Stock()
 		return h.direct, nil, nil
 	}
 	if h.spawner, err = fence.Launch(h.plan, int(h.executable.Fd()), int(h.proc.Fd())); err != nil {

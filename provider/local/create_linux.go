@@ -109,7 +109,7 @@ func (p *Provider) settle(ctx context.Context, m *made, id cove.ID, spec cove.Sp
 	s := &sandbox{p: p, id: id, groups: m.group, made: m, isolation: caps.For(spec.Workspace.Kind)}
 	err := m.limit(spec, s.isolation)
 	if err == nil {
-		s.conn, err = m.connect(ctx, guest.Options{Env: environment(spec.Env, m.host.searched()), OutOfMemory: outOfMemory(m.group)})
+		s.conn, err = m.connect(ctx, m.options(spec))
 	}
 	if err == nil {
 		err = p.register(s)
@@ -122,6 +122,15 @@ func (p *Provider) settle(ctx context.Context, m *made, id cove.ID, spec cove.Sp
 	}
 	p.forget(id)
 	return nil, errors.Join(err, m.drop(context.WithoutCancel(ctx)))
+}
+
+// options is what the host's end of the agent knows of a spec.
+func (m *made) options(spec cove.Spec) guest.Options {
+	o := guest.Options{Env: environment(spec.Env, m.host.searched()), OutOfMemory: outOfMemory(m.group)}
+	if !m.host.cfg.weak.processes {
+		o.Processes = spec.Resources.PIDs
+	}
+	return o
 }
 
 // searched are the directories of interpreters outside of /usr.
@@ -141,7 +150,8 @@ func (p *Provider) register(s *sandbox) error {
 	return nil
 }
 
-// reserve of processes for the agent's own threads, which are in the group too.
+// agentThreads is room for the agent's own threads, which are in the group too:
+// the group bounds what the limit of the user bounds exactly, should that fail.
 const agentThreads = 32
 
 // limit puts the bounds of a spec on the control group, as far as the host can.

@@ -47,7 +47,11 @@ func Explain(p *Provider, err error) error {
 // Groups reports whether there are control groups here.
 func Groups(p *Provider) bool {
 	h, err := p.open()
-	return err == nil && h.groups != nil
+	if err != nil {
+		return false
+	}
+	groups, _ := h.control()
+	return groups != nil
 }
 
 // Plan is what all sandboxes have in common.

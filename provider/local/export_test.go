@@ -4,7 +4,7 @@ package local
 // configuration makes. It panics for a defence that there is none of.
 func (c *Config) Weaken(defence string) {
 	left, ok := map[string]*bool{
-		"filter": &c.weak.filter, "processes": &c.weak.processes, "network": &c.weak.network, "read-only": &c.weak.readOnly,
+		"filter": &c.weak.filter, "processes": &c.weak.processes, "network": &c.weak.network, "recursion": &c.weak.recursion,
 	}[defence]
 	if !ok {
 		panic("no defence is called " + defence)

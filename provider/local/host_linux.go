@@ -30,8 +30,7 @@ type hostSide struct {
 	cfg        Config
 	become     bool // each sandbox is a user of the host for itself
 	leases     *userns.Leases
-	groups     *cgroup.Manager // nil where there are none
-	noGroups   error           // why
+	control    func() (*cgroup.Manager, error) // opens the control groups, once; the error says why there are none
 	executable *os.File
 	proc       *os.File
 
@@ -68,9 +67,11 @@ func openHost(cfg Config) (_ *hostSide, err error) {
 	if h.proc, err = openPath("/proc"); err != nil {
 		return nil, cove.Wrap(cove.Unavailable, err, "there is no /proc").Remedy("mount it, or run cove where it is")
 	}
-	h.groups, h.noGroups = cgroup.Open(cgroup.Config{Name: groupName(cfg.Dir)})
-	if h.noGroups != nil && !errors.Is(h.noGroups, errors.ErrUnsupported) {
-		return nil, cove.Wrap(cove.Unavailable, h.noGroups, "the control groups cannot be looked at")
+	h.control = sync.OnceValues(func() (*cgroup.Manager, error) { return cgroup.Open(cgroup.Config{Name: groupName(cfg.Dir)}) })
+	if cfg.Once {
+		// Both take as long as all else before the first sandbox.
+		go func() { _, _ = h.control() }()
+		go func() { _, _, _ = h.builders() }()
 	}
 	return h, nil
 }
@@ -142,19 +143,21 @@ func openLeases(file string) (*userns.Leases, error) {
 
 // support says what control groups can enforce here.
 func (h *hostSide) support() cgroup.Support {
-	if h.groups == nil {
-		return cgroup.Support{Memory: h.noGroups, CPU: h.noGroups, PIDs: h.noGroups, Swap: h.noGroups, Freeze: h.noGroups}
+	groups, why := h.control()
+	if groups == nil {
+		return cgroup.Support{Memory: why, CPU: why, PIDs: why, Swap: why, Freeze: why}
 	}
-	return h.groups.Support()
+	return groups.Support()
 }
 
 // left returns the sandboxes of which control groups are there and which nobody
 // here holds.
 func (h *hostSide) left() ([]cove.ID, error) {
-	if h.groups == nil {
+	groups, _ := h.control()
+	if groups == nil {
 		return nil, nil
 	}
-	names, err := h.groups.List()
+	names, err := groups.List()
 	if err != nil {
 		return nil, cove.Wrap(cove.Unavailable, err, "the sandboxes of provider %s cannot be listed", name)
 	}
@@ -169,10 +172,11 @@ func (h *hostSide) left() ([]cove.ID, error) {
 
 // sweep ends what is left of a sandbox whose holder is gone.
 func (h *hostSide) sweep(ctx context.Context, id cove.ID) error {
-	if h.groups == nil {
+	groups, _ := h.control()
+	if groups == nil {
 		return nil
 	}
-	g, err := h.groups.Group(string(id))
+	g, err := groups.Group(string(id))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -190,8 +194,10 @@ func (h *hostSide) close() error {
 	defer h.mu.Unlock()
 	h.closed = true
 	errs := h.letGo()
-	if h.groups != nil {
-		errs = append(errs, h.groups.Close())
+	if h.control != nil {
+		if groups, _ := h.control(); groups != nil {
+			errs = append(errs, groups.Close())
+		}
 	}
 	for _, f := range []*os.File{h.executable, h.proc} {
 		if f != nil {

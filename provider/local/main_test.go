@@ -17,6 +17,6 @@ func TestMain(m *testing.M) {
 	}
 	local.Main()
 	linuxtest.Main(m, map[string]linuxtest.Func{
-		"tests": linuxtest.Tests, "becomes": becomes, "poor": poor, "crash": crash,
+		"tests": linuxtest.Tests, "becomes": becomes, "poor": poor, "crash": crash, "submount": submount,
 	})
 }

@@ -28,13 +28,14 @@ func (h *hostSide) newPlan() (*fence.Plan, error) {
 		Limits:   limits(),
 		Shared:   fence.Bounds{Size: int64(sharedSize), Files: sharedFiles},
 		Argv:     []string{agent.Name},
+		Env:      agent.Env(),
 	}
 	h.path = addInterpreters(&p.Root, "/", lookPath)
 	if !h.become {
 		p.Root.Evidence = "/run/proc"
 	}
-	p.Root.Writable = h.cfg.weak.readOnly
-	if h.cfg.weak.readOnly {
+	p.Root.Shallow = h.cfg.weak.recursion
+	if h.cfg.weak.recursion {
 		p.Landlock = false // which would stop the same attacks
 	}
 	if h.cfg.weak.filter {

@@ -3,6 +3,11 @@ package local
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
+	"sync"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/internal/linux/capability"
@@ -82,7 +87,7 @@ func (h *hostSide) capabilities() cove.Capabilities {
 		Ready: true,
 		Isolation: cove.Isolation{
 			Boundary: cove.BoundaryNamespaces, Network: cove.Hard,
-			Memory: hard(errors.Join(has.Memory, has.Swap)), CPU: hard(has.CPU), PIDs: hard(has.PIDs),
+			Memory: hard(errors.Join(has.Memory, has.Swap)), CPU: hard(has.CPU), PIDs: hard(h.countsProcesses(has)),
 			Disk: cove.Hard, Files: cove.Hard,
 		},
 		Workspaces: map[cove.WorkspaceKind]cove.Quota{cove.WorkspaceMemory: {Bytes: cove.Hard, Files: cove.Hard}},
@@ -100,6 +105,27 @@ func (h *hostSide) capabilities() cove.Capabilities {
 	return c
 }
 
+// countsProcesses returns nil where the kernel bounds the processes of a sandbox:
+// by its user, if nobody else has that, or by its user namespace.
+func (h *hostSide) countsProcesses(has cgroup.Support) error {
+	if h.become || os.Geteuid() != 0 && counting() {
+		return nil
+	}
+	return has.PIDs
+}
+
+// counting reports whether the kernel counts the processes of a user in each
+// user namespace apart, as it does from 5.14 on.
+var counting = sync.OnceValue(func() bool {
+	var u unix.Utsname
+	if unix.Uname(&u) != nil {
+		return false
+	}
+	var major, minor int
+	_, err := fmt.Sscanf(unix.ByteSliceToString(u.Release[:]), "%d.%d", &major, &minor)
+	return err == nil && (major > 5 || major == 5 && minor >= 14)
+})
+
 // notes says what a table of limits cannot.
 func (h *hostSide) notes(has cgroup.Support) []string {
 	var notes []string
@@ -110,7 +136,7 @@ func (h *hostSide) notes(has cgroup.Support) []string {
 		add("there is no second wall behind the mounts", err)
 	}
 	seen := map[string]bool{}
-	for _, err := range []error{has.Memory, has.CPU, has.PIDs, has.Swap} {
+	for _, err := range []error{has.Memory, has.CPU, h.countsProcesses(has), has.Swap} {
 		if err != nil && !seen[err.Error()] {
 			seen[err.Error()] = true
 			add("not every limit can be enforced", err)

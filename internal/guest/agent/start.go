@@ -74,6 +74,10 @@ func (s *server) launch(p *program, req *protocol.Start, files [3]int, attached 
 		Path: path, Argv: req.Argv, Env: req.Env, Dir: req.Dir, Files: files[:],
 		Group: true, Terminal: p.tty >= 0, Reaper: true, Limits: []forkexec.Limit{s.files},
 	}
+	if n := req.Processes; n > 0 {
+		most := uint64(n) + ownThreads()
+		c.Limits = append(c.Limits, forkexec.Limit{Resource: unix.RLIMIT_NPROC, Soft: most, Hard: most})
+	}
 	if s.crowded() {
 		return &failed{protocol.ReasonBusy, unix.EAGAIN, "programs"}
 	}
@@ -96,6 +100,18 @@ func (s *server) launch(p *program, req *protocol.Start, files [3]int, attached 
 		s.procs.Unlock()
 	}
 	return nil
+}
+
+// ownThreads is how many threads we have, which the kernel counts with the
+// processes of the programs: they are of the same user. We do not have the
+// limit ourselves, so that no program can keep us from making another thread.
+func ownThreads() uint64 {
+	const guess = 8
+	var st unix.Stat_t
+	if unix.Stat("/proc/self/task", &st) != nil || st.Nlink < 3 {
+		return guess
+	}
+	return uint64(st.Nlink) - 2 //nolint:unconvert // 32 bits on some machines
 }
 
 // crowded reports whether as many programs run as may. Zombies that nobody was

@@ -22,14 +22,17 @@ func (s *server) usage(m *protocol.Message, f protocol.File) {
 		return
 	}
 	u.Disk = int64(st.Blocks-st.Bfree) * st.Bsize //nolint:gosec // of a file system
-	u.Files = int64(st.Files - st.Ffree)          //nolint:gosec // of a file system
+	u.Files = max(0, int64(st.Files-st.Ffree)-1)  //nolint:gosec // of a file system, whose root is no file in it
 	if dir, err := os.Open("/proc"); err == nil {
 		names, _ := dir.Readdirnames(-1)
 		_ = dir.Close()
+		own := strconv.Itoa(os.Getpid())
 		for _, n := range names {
 			if n[0] >= '1' && n[0] <= '9' {
 				if ticks, ok := cpuTicks(n); ok {
-					u.PIDs++
+					if n != own {
+						u.PIDs++
+					}
 					u.CPU += ticks * 10_000 // a hundred ticks a second, on every Linux
 				}
 			}

@@ -91,6 +91,9 @@ type Start struct {
 	Dir        string
 	Stdio      Stdio
 	Cols, Rows uint16
+	// Processes is how many there may be in the sandbox beside the agent; 0 means
+	// that nobody counts.
+	Processes uint32
 }
 
 // Encode returns the body of a message.
@@ -108,6 +111,7 @@ func (s Start) Encode() []byte {
 	e.b = append(e.b, byte(s.Stdio))
 	e.Uint(uint64(s.Cols))
 	e.Uint(uint64(s.Rows))
+	e.Uint(uint64(s.Processes))
 	return e.Bytes()
 }
 
@@ -116,6 +120,7 @@ func DecodeStart(b []byte) (Start, error) {
 	d := NewDecoder(b)
 	s := Start{Argv: d.List(MaxArgs, MaxArg), Env: d.List(MaxArgs, MaxArg), Dir: d.Text(MaxPath), Stdio: Stdio(d.Byte(byte(allStdio)))}
 	s.Cols, s.Rows = uint16(d.UpTo(0xffff)), uint16(d.UpTo(0xffff)) //nolint:gosec // bounded
+	s.Processes = uint32(d.UpTo(1<<32 - 1))                         //nolint:gosec // bounded
 	if len(s.Argv) == 0 {
 		d.fail()
 	}

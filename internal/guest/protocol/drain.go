@@ -16,7 +16,8 @@ const terminalBacklog = 128 << 10
 
 // Drain hands on what is in a pipe, a socket or a terminal at the time of the
 // call, and does not wait for more: whoever wrote and is gone loses nothing,
-// and whoever goes on writing holds up nobody.
+// and whoever goes on writing holds up nobody. Deadlines of the file, which must
+// not block, mean nothing to it: it is called because one was set.
 func Drain(f *os.File, to func([]byte) error) error {
 	rc, err := f.SyscallConn()
 	if err != nil {
@@ -27,9 +28,8 @@ func Drain(f *os.File, to func([]byte) error) error {
 	for left > 0 {
 		n := 0
 		var got error
-		err := rc.Read(func(fd uintptr) bool {
+		err := rc.Control(func(fd uintptr) {
 			n, got = unix.Read(int(fd), buf[:min(len(buf), left)])
-			return true
 		})
 		switch {
 		case err != nil:

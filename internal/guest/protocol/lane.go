@@ -103,7 +103,6 @@ func (o *outlet) run() {
 	buf := make([]byte, maxFrame)
 	for !o.halted() {
 		if o.ending.Load() {
-			_ = o.end.file.SetReadDeadline(time.Time{})
 			_ = Drain(o.end.file, o.send)
 			break
 		}

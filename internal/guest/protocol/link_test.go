@@ -48,6 +48,31 @@ func links(t testing.TB) map[string][2]protocol.Link {
 	return all
 }
 
+// TestDrainAfterDeadline shows that what was written is delivered also by a file
+// whose readers were all sent home.
+func TestDrainAfterDeadline(t *testing.T) {
+	mine, theirs, err := protocol.Pipe(protocol.Writable)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mine.Close()
+	defer theirs.Close()
+	if _, err := unix.Write(theirs.FD(), []byte("text")); err != nil {
+		t.Fatal(err)
+	}
+	if err := mine.SetReadDeadline(time.Unix(1, 0)); err != nil {
+		t.Fatal(err)
+	}
+	var got []byte
+	err = protocol.Drain(mine, func(b []byte) error {
+		got = append(got, b...)
+		return nil
+	})
+	if err != nil || string(got) != "text" {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
 // TestStalled sends to somebody who takes nothing.
 func TestStalled(t *testing.T) {
 	protocol.HurryUp(t, 20*time.Millisecond)

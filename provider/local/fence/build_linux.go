@@ -43,7 +43,7 @@ type Builder struct {
 	proc       int
 	null       int
 	filter     seccomp.Program
-	networks   chan network // made before they are needed
+	networks   chan (<-chan network) // begun before they are needed
 }
 
 // NewBuilder returns one for a plan. The descriptors are of the agent's
@@ -57,14 +57,14 @@ func NewBuilder(p *Plan, executable, proc int) (*Builder, error) {
 	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: "/dev/null", Err: err}
 	}
-	return &Builder{plan: p, executable: executable, proc: proc, null: null, filter: filter, networks: make(chan network, 1)}, nil
+	return &Builder{plan: p, executable: executable, proc: proc, null: null, filter: filter, networks: make(chan (<-chan network), 1)}, nil
 }
 
 // Close lets go of what the builder opened. What it built lives on.
 func (b *Builder) Close() error {
 	select {
-	case n := <-b.networks:
-		_ = unix.Close(n.fd)
+	case begun := <-b.networks:
+		waste(begun)
 	default:
 	}
 	return unix.Close(b.null)

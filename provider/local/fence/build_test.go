@@ -52,7 +52,7 @@ func TestSandbox(t *testing.T) {
 func TestWeakerPlans(t *testing.T) {
 	builders(t, func(t *testing.T, kind string) {
 		p := newPlan(t.TempDir())
-		p.Root.Writable, p.Landlock, p.Network, p.Filter = true, false, false, nil
+		p.Root.Shallow, p.Landlock, p.Network, p.Filter = true, false, false, nil
 		b, err := open(t, kind, p)
 		if err != nil {
 			t.Fatal(err)

@@ -19,7 +19,7 @@ import (
 func fullPlan() *fence.Plan {
 	return &fence.Plan{
 		Root: fence.Root{
-			Stage: "/stage", Writable: true, Evidence: "/run/proc",
+			Stage: "/stage", Shallow: true, Evidence: "/run/proc",
 			Dirs:    []fence.Dir{{Path: "/a", Mode: 0o711}, {Path: "/a/b", Mode: 0o777}},
 			Links:   []fence.Link{{Path: "/l", To: "../x"}},
 			Files:   []fence.File{{Path: "/f", Text: "line\n\x00\xff"}, {Path: "/empty"}},

@@ -15,28 +15,32 @@ type network struct {
 
 // order returns where a network will come from. Making one takes the kernel as
 // long as all else that a sandbox needs, so it is made beside the rest, or was
-// made before.
+// begun before.
 func (b *Builder) order() <-chan network {
-	ready := make(chan network, 1)
 	select {
-	case n := <-b.networks:
-		ready <- n
+	case begun := <-b.networks:
+		return begun
 	default:
-		go func() { ready <- b.newNetwork() }()
+		return b.begin()
 	}
+}
+
+func (b *Builder) begin() <-chan network {
+	ready := make(chan network, 1)
+	go func() { ready <- b.newNetwork() }()
 	return ready
 }
 
-// stock makes a network for the next sandbox, if there is none.
-func (b *Builder) stock() {
-	n := b.newNetwork()
-	if n.err != nil {
-		return // the next order will see it
+// Stock begins to make the network of the next sandbox, unless one was begun.
+func (b *Builder) Stock() {
+	if !b.plan.Network || len(b.networks) > 0 {
+		return
 	}
+	begun := b.begin()
 	select {
-	case b.networks <- n:
+	case b.networks <- begun:
 	default:
-		_ = unix.Close(n.fd)
+		waste(begun)
 	}
 }
 

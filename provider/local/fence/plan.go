@@ -28,13 +28,14 @@ type Plan struct {
 type Root struct {
 	// Stage is an empty directory of the host, over which the tree is built.
 	Stage string
-	// Writable leaves out what makes the tree read-only with all below it.
-	Writable bool
-	Dirs     []Dir
-	Links    []Link
-	Files    []File
-	Binds    []Bind
-	Devices  []string // names in /dev
+	// Shallow makes the tree read-only without what is mounted on its parts. It
+	// is there to show that this is not enough.
+	Shallow bool
+	Dirs    []Dir
+	Links   []Link
+	Files   []File
+	Binds   []Bind
+	Devices []string // names in /dev
 	// Evidence is a path of the tree at which the host's /proc is mounted until
 	// the sandbox has its own: to an ordinary user the kernel gives a new one only
 	// where he sees one already. Root needs none.
@@ -100,7 +101,7 @@ func (p *Plan) encode() []byte {
 	var e protocol.Encoder
 	e.Text(p.Host)
 	e.Uint(uint64(p.Inside))
-	for _, b := range []bool{p.Become, p.Proc, p.Network, p.Groups, p.Landlock, p.Root.Writable} {
+	for _, b := range []bool{p.Become, p.Proc, p.Network, p.Groups, p.Landlock, p.Root.Shallow} {
 		e.Bool(b)
 	}
 	e.Text(string(p.Filter))
@@ -147,7 +148,7 @@ func (r *Root) encode(e *protocol.Encoder) {
 func decodePlan(b []byte) (*Plan, error) {
 	d := protocol.NewDecoder(b)
 	p := &Plan{Host: d.Text(maxPath), Inside: uint32(d.UpTo(1<<32 - 1))}
-	for _, f := range []*bool{&p.Become, &p.Proc, &p.Network, &p.Groups, &p.Landlock, &p.Root.Writable} {
+	for _, f := range []*bool{&p.Become, &p.Proc, &p.Network, &p.Groups, &p.Landlock, &p.Root.Shallow} {
 		*f = d.Bool()
 	}
 	p.Filter = []byte(d.Text(maxText))

@@ -30,10 +30,24 @@ func (r *Root) build() error {
 	if err := mount.Pivot(r.Stage); err != nil {
 		return err
 	}
-	if r.Writable {
-		return nil
+	if r.Shallow {
+		return r.restrictEach()
 	}
 	return mount.Restrict("/", mount.ReadOnly|mount.NoSetuid)
+}
+
+// restrictEach makes the mounts of the tree read-only, each by itself.
+func (r *Root) restrictEach() error {
+	paths := []string{"/"}
+	for _, b := range r.Binds {
+		paths = append(paths, b.Path)
+	}
+	for _, path := range paths {
+		if err := mount.RestrictOne(path, mount.ReadOnly|mount.NoSetuid); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (r *Root) at(path string) string { return filepath.Join(r.Stage, path) }

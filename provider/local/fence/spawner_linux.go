@@ -117,9 +117,7 @@ func (s *spawner) build(r *request, files []int) (Sandbox, error) {
 	h.Tasks = files
 	box, err := s.builder.Build(r.order, h)
 	if err == nil {
-		if s.builder.plan.Network {
-			go s.builder.stock()
-		}
+		s.builder.Stock()
 		select {
 		case s.born <- struct{}{}:
 		default:

@@ -107,12 +107,12 @@ func greet(l net.Listener, token string) {
 // meetings are addresses that both sandboxes know. The token is the host's
 // secret, so the name is made of its other end.
 func meetings(m mission) map[string]string {
-	return map[string]string{"unix": "@cove-meeting-" + port(m.Key), "tcp": "127.0.0.1:" + port(1024+m.Key%60000)}
+	return map[string]string{"unix": "@cove-meeting-" + strconv.Itoa(m.Key), "tcp": "127.0.0.1:" + strconv.Itoa(1024+m.Key%60000)}
 }
 
 // queue opens a message queue.
 func queue(m mission, flags int) error {
-	return opened(unix.SYS_MQ_OPEN, cstring("cove-"+port(m.Key)), uintptr(flags), 0o666, 0)()
+	return opened(unix.SYS_MQ_OPEN, cstring("cove-"+strconv.Itoa(m.Key)), uintptr(flags), 0o666, 0)()
 }
 
 func reachMemory(m mission) verdict {
@@ -127,7 +127,7 @@ func reachMemory(m mission) verdict {
 		t.stop(errnoName(err), "a message queue")
 	} else {
 		t.through("opened a message queue of another sandbox")
-		_ = sys(unix.SYS_MQ_UNLINK, cstring("cove-"+port(m.Key)))() // it would stay on the host
+		_ = sys(unix.SYS_MQ_UNLINK, cstring("cove-"+strconv.Itoa(m.Key)))() // it would stay on the host
 	}
 	for network, address := range meetings(m) {
 		ctx, cancel := context.WithTimeout(context.Background(), dialTime)

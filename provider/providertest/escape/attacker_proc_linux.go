@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -221,7 +222,7 @@ func agentExecutable(mission) verdict {
 		return t.verdict()
 	}
 	defer func() { _ = unix.Close(fd) }()
-	if by := reachable("/proc/self/fd/"+port(fd), unix.O_WRONLY); by != "" {
+	if by := reachable("/proc/self/fd/"+strconv.Itoa(fd), unix.O_WRONLY); by != "" {
 		t.stop(by, "opening it a second time")
 	} else {
 		t.through("opened the agent's executable for writing")

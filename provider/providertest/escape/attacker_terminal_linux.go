@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -57,7 +58,7 @@ func newTerminal() (master, slave *os.File, err error) {
 		err = unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0)
 	}
 	if err == nil {
-		slave, err = os.OpenFile("/dev/pts/"+port(int(n)), os.O_RDWR|unix.O_NOCTTY, 0)
+		slave, err = os.OpenFile("/dev/pts/"+strconv.Itoa(int(n)), os.O_RDWR|unix.O_NOCTTY, 0)
 	}
 	if err != nil {
 		_ = master.Close()

@@ -24,8 +24,8 @@ func openLeak(name string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), name), nil
 }
 
-// leakedDescriptors lists the descriptors of a shell: it opens none itself but
-// the directory it reads, which is closed by the time it looks.
+// listDescriptors lists the descriptors of a shell, which opens none itself but
+// the directory it reads, and that is closed by the time it looks.
 const listDescriptors = `[ -d /proc/$$/fd ] || { echo none; exit; }
 for f in /proc/$$/fd/*; do
 	case ${f##*/} in 0|1|2) continue;; esac

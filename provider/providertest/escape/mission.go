@@ -3,7 +3,6 @@ package escape
 import (
 	"net"
 	"os"
-	"strconv"
 )
 
 // mission is what the attacker is told about the host.
@@ -50,5 +49,3 @@ func hostAddresses() []string {
 	}
 	return found
 }
-
-func port(n int) string { return strconv.Itoa(n) }
