@@ -101,6 +101,15 @@ func Connect(ctx context.Context, t Transport, opts Options) (*Conn, error) {
 	return c, nil
 }
 
+// Adopt gives the connection other options. Nobody may use it meanwhile: it is
+// for an agent that waited for its sandbox's owner.
+func (c *Conn) Adopt(opts Options) {
+	if opts.Dir == "" {
+		opts.Dir = cove.WorkspacePath
+	}
+	c.opts = opts
+}
+
 // Done is closed when the connection has ended, for whatever reason.
 func (c *Conn) Done() <-chan struct{} { return c.done }
 

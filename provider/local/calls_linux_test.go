@@ -74,21 +74,24 @@ func TestRefusals(t *testing.T) {
 	canceled, cancel := context.WithCancel(t.Context())
 	cancel()
 	for name, c := range map[string]struct {
-		ctx  context.Context
 		id   cove.ID
 		spec cove.Spec
 		want cove.Code
 	}{
-		"no id":       {t.Context(), "x/y", cove.Spec{}, cove.Invalid},
-		"taken":       {t.Context(), s.ID(), cove.Spec{}, cove.Conflict},
-		"canceled":    {canceled, cove.NewID(), cove.Spec{}, cove.Canceled},
-		"snapshot":    {t.Context(), cove.NewID(), cove.Spec{Snapshot: cove.NewID()}, cove.Unsupported},
-		"template":    {t.Context(), cove.NewID(), cove.Spec{Template: "other"}, cove.Invalid},
-		"disk":        {t.Context(), cove.NewID(), cove.Spec{Workspace: cove.Workspace{Kind: cove.WorkspaceDisk}}, cove.Unsupported},
-		"no such net": {t.Context(), cove.NewID(), cove.Spec{Network: cove.Network{Mode: cove.NetworkOpen}}, cove.Unsupported},
+		"no id":       {"x/y", cove.Spec{}, cove.Invalid},
+		"taken":       {s.ID(), cove.Spec{}, cove.Conflict},
+		"canceled":    {cove.NewID(), cove.Spec{}, cove.Canceled},
+		"snapshot":    {cove.NewID(), cove.Spec{Snapshot: cove.NewID()}, cove.Unsupported},
+		"template":    {cove.NewID(), cove.Spec{Template: "other"}, cove.Invalid},
+		"disk":        {cove.NewID(), cove.Spec{Workspace: cove.Workspace{Kind: cove.WorkspaceDisk}}, cove.Unsupported},
+		"no such net": {cove.NewID(), cove.Spec{Network: cove.Network{Mode: cove.NetworkOpen}}, cove.Unsupported},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := p.Create(c.ctx, c.id, c.spec)
+			ctx := t.Context()
+			if c.want == cove.Canceled {
+				ctx = canceled
+			}
+			_, err := p.Create(ctx, c.id, c.spec)
 			wants(t, c.want, err, "create")
 		})
 	}
@@ -147,6 +150,13 @@ func TestSpares(t *testing.T) {
 	wants(t, cove.Canceled, err, "prepare")
 	_, err = p.Prepare(t.Context(), cove.Mold{Template: "other", Workspace: cove.WorkspaceMemory})
 	wants(t, cove.Invalid, err, "prepare")
+	dead := prepare()
+	must(t, unix.Kill(local.SparePID(dead), unix.SIGKILL))
+	<-local.SpareDone(dead)
+	other, err := dead.Claim(t.Context(), cove.NewID(), cove.Spec{})
+	must(t, err)
+	says(t, other) // another one was made
+	must(t, other.Destroy(t.Context()))
 	kept := prepare()
 	must(t, kept.Discard(canceled))
 	prepare() // the end of the provider is its end, too

@@ -28,7 +28,7 @@ func (p *Provider) Create(ctx context.Context, id cove.ID, spec cove.Spec) (cove
 		p.forget(id)
 		return nil, err
 	}
-	return p.settle(ctx, m, id, spec, caps)
+	return p.settle(ctx, m, nil, id, spec, caps)
 }
 
 // admit checks what is asked for and fills in what is left open.
@@ -104,11 +104,16 @@ func (p *Provider) forget(id cove.ID) {
 	delete(p.boxes, id)
 }
 
-// settle makes something that was built the sandbox of a spec, or ends it.
-func (p *Provider) settle(ctx context.Context, m *made, id cove.ID, spec cove.Spec, caps cove.Capabilities) (cove.Sandbox, error) {
-	s := &sandbox{p: p, id: id, groups: m.group, made: m, isolation: caps.For(spec.Workspace.Kind)}
+// settle makes something that was built the sandbox of a spec, or ends it. conn
+// is nil where the agent was not greeted yet.
+func (p *Provider) settle(ctx context.Context, m *made, conn *guest.Conn, id cove.ID, spec cove.Spec, caps cove.Capabilities) (cove.Sandbox, error) {
+	s := &sandbox{p: p, id: id, conn: conn, groups: m.group, made: m, isolation: caps.For(spec.Workspace.Kind)}
 	err := m.limit(spec, s.isolation)
-	if err == nil {
+	switch {
+	case err != nil:
+	case conn != nil:
+		conn.Adopt(m.options(spec))
+	default:
 		s.conn, err = m.connect(ctx, m.options(spec))
 	}
 	if err == nil {

@@ -35,6 +35,9 @@ func PID(s cove.Sandbox) int {
 func SparePID(s cove.Spare) int      { return s.(*spare).made.pid }  //nolint:forcetypeassert // tests have no other
 func SpareName(s cove.Spare) cove.ID { return s.(*spare).made.name } //nolint:forcetypeassert // tests have no other
 
+// SpareDone is closed when the agent of a spare is gone.
+func SpareDone(s cove.Spare) <-chan struct{} { return s.(*spare).conn.Done() } //nolint:forcetypeassert // tests have no other
+
 // Explain is what a failure to build becomes.
 func Explain(p *Provider, err error) error {
 	h, opened := p.open()

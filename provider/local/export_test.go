@@ -7,7 +7,7 @@ func (c *Config) Weaken(defence string) {
 		"filter": &c.weak.filter, "processes": &c.weak.processes, "network": &c.weak.network, "recursion": &c.weak.recursion,
 	}[defence]
 	if !ok {
-		panic("no defence is called " + defence)
+		panic("no defence is called " + defence) //nolint:forbidigo // a mistake in a test
 	}
 	*left = true
 }

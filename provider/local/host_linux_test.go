@@ -178,10 +178,10 @@ func TestPoorHosts(t *testing.T) {
 // openDir is a directory that everybody can use.
 func openDir(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("/tmp", "cove-test-*") // the tests' own is closed to others
+	dir, err := os.MkdirTemp("/tmp", "cove-test-*") //nolint:usetesting // the tests' own is closed to others
 	must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	must(t, os.Chmod(dir, 0o777)) //nolint:gosec // for another user
+	must(t, os.Chmod(dir, 0o777))
 	return dir
 }
 

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/guest"
 	"github.com/cove-sandbox/cove/provider/local/fence"
 )
 
@@ -13,6 +14,7 @@ type spare struct {
 	p    *Provider
 	mold cove.Mold
 	made *made
+	conn *guest.Conn
 
 	mu   sync.Mutex
 	used bool
@@ -35,7 +37,12 @@ func (p *Provider) Prepare(ctx context.Context, m cove.Mold) (cove.Spare, error)
 	if err != nil {
 		return nil, err
 	}
-	s := &spare{p: p, mold: m, made: built}
+	// The agent answers now, and not when somebody waits for it.
+	conn, err := built.connect(ctx, guest.Options{})
+	if err != nil {
+		return nil, joined(err, built.drop(context.WithoutCancel(ctx)))
+	}
+	s := &spare{p: p, mold: m, made: built, conn: conn}
 	p.mu.Lock()
 	closed := p.closed
 	if !closed {
@@ -43,7 +50,7 @@ func (p *Provider) Prepare(ctx context.Context, m cove.Mold) (cove.Spare, error)
 	}
 	p.mu.Unlock()
 	if closed {
-		_ = built.drop(context.WithoutCancel(ctx))
+		_ = s.free(ctx)
 		return nil, closedError()
 	}
 	return s, nil
@@ -67,6 +74,14 @@ func (s *spare) Claim(ctx context.Context, id cove.ID, spec cove.Spec) (cove.San
 	if !s.use() {
 		return nil, cove.Errorf(cove.Conflict, "the spare is used up")
 	}
+	select {
+	case <-s.conn.Done(): // it died while it waited, and nobody has lost anything
+		if err := s.free(ctx); err != nil {
+			return nil, err
+		}
+		return s.p.Create(ctx, id, spec)
+	default:
+	}
 	h, caps, spec, err := s.p.admit(ctx, id, spec)
 	if err == nil && (spec.Template != s.mold.Template || spec.Workspace.Kind != s.mold.Workspace) {
 		err = cove.Errorf(cove.Invalid, "the spec does not fit the spare; create a sandbox instead")
@@ -81,7 +96,7 @@ func (s *spare) Claim(ctx context.Context, id cove.ID, spec cove.Spec) (cove.San
 		s.p.forget(id)
 		return nil, joined(err, s.free(ctx))
 	}
-	box, err := s.p.settle(ctx, s.made, id, spec, caps)
+	box, err := s.p.settle(ctx, s.made, s.conn, id, spec, caps)
 	s.p.mu.Lock()
 	delete(s.p.spares, s)
 	s.p.mu.Unlock()
@@ -91,13 +106,14 @@ func (s *spare) Claim(ctx context.Context, id cove.ID, spec cove.Spec) (cove.San
 // resize gives places that nobody has used their bounds.
 func (h *hostSide) resize(ctx context.Context, m *made, to fence.Places) error {
 	defer m.closeHandles()
-	direct, spawner, err := h.builders()
-	if err != nil {
-		return err
-	}
-	if direct != nil {
-		err = direct.Resize(m.handles, to)
+	var err error
+	if h.become {
+		err = fence.Resize(m.handles, to)
 	} else {
+		_, spawner, broken := h.builders()
+		if broken != nil {
+			return broken
+		}
 		err = spawner.Resize(ctx, m.handles, to)
 	}
 	if err != nil {
@@ -115,6 +131,7 @@ func (s *spare) Discard(ctx context.Context) error {
 }
 
 func (s *spare) free(ctx context.Context) error {
+	_ = s.conn.Close()
 	err := s.made.drop(context.WithoutCancel(ctx))
 	s.p.mu.Lock()
 	defer s.p.mu.Unlock()

@@ -116,10 +116,13 @@ type state struct {
 	ControlGroups            string
 }
 
-// inside is the program that is started: it reports to descriptor 1, and waits
-// for the end of descriptor 0.
+// inside is the program that is started: when it hears a byte on descriptor 0, it
+// reports to descriptor 1, and waits for the end.
 func inside(args []string) error {
 	runtime.LockOSThread()
+	if _, err := os.Stdin.Read(make([]byte, 1)); err != nil {
+		return err
+	}
 	s := state{PID: os.Getpid(), Parent: os.Getppid(), User: os.Getuid(), Group: os.Getgid(), Args: args, Env: os.Environ()}
 	s.Groups, _ = os.Getgroups()
 	s.Dir, _ = os.Getwd()
@@ -207,6 +210,15 @@ func holdings() string {
 		children = append(children, strings.Fields(string(text))...)
 	}
 	return fmt.Sprint(n, " descriptors, children ", children)
+}
+
+// hear lets the program inside report, which must be when it has its /proc.
+func hear(hold, out *os.File) (s state, err error) {
+	if _, err := hold.Write([]byte{1}); err != nil {
+		return s, err
+	}
+	err = json.NewDecoder(out).Decode(&s)
+	return s, err
 }
 
 // reap waits for a process that ends by itself, and returns its exit code.

@@ -18,9 +18,10 @@ type outcome struct {
 	pidfd int32 // where the kernel puts it for the parent
 }
 
-// cloneArgs is struct clone_args.
+// cloneArgs is struct clone_args. Without a name are what we never set: where
+// numbers of threads go, the stack, the thread's own storage, a number to have.
 type cloneArgs struct {
-	flags, pidfd, childTID, parentTID, exitSignal, stack, stackSize, tls, setTID, setTIDSize, cgroup uint64
+	flags, pidfd, _, _, exitSignal, _, _, _, _, _, cgroup uint64
 }
 
 // Start makes the process and returns when the program runs, or an [Error]. The
@@ -126,7 +127,7 @@ func (s *script) start(args *cloneArgs) (Process, error) {
 		return p, nil
 	}
 	reap(p)
-	return Process{}, &Error{Step: s.names[out.step-1], Errno: syscall.Errno(out.errno)}
+	return Process{}, &Error{Step: s.names[out.step-1], Errno: syscall.Errno(out.errno)} //nolint:gosec // one that the child was given
 }
 
 // End kills the process and all others of its pid namespace, and reaps it.
@@ -187,7 +188,7 @@ func run(s *script) {
 		r, _, errno := syscall.RawSyscall6(st.number, st.args[0], st.args[1], st.args[2], st.args[3], st.args[4], st.args[5])
 		if errno != 0 && errno != st.allowed[0] && errno != st.allowed[1] {
 			s.outcome.errno = int32(errno) //nolint:gosec // errnos are small
-			s.outcome.step = int32(i) + 1  //nolint:gosec // so are scripts
+			s.outcome.step = int32(i) + 1
 			return
 		}
 		last = r
@@ -214,7 +215,7 @@ func clone3(args *cloneArgs, size uintptr) (pid uintptr, errno syscall.Errno)
 func Probe() error {
 	// No arguments at all: a kernel that has the call says that they are wrong.
 	_, _, errno := syscall.RawSyscall(unix.SYS_CLONE3, 0, 0, 0)
-	switch errno {
+	switch errno { //nolint:exhaustive // all others mean the same
 	case unix.EINVAL, unix.EFAULT:
 		return nil
 	case unix.ENOSYS:

@@ -2,7 +2,6 @@ package initproc_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -112,7 +111,7 @@ func converse(c *initproc.Command) error {
 	}
 	_, _ = in.Close(), say.Close()
 	var s seen
-	if err := json.NewDecoder(out).Decode(&s.Inside); err != nil {
+	if s.Inside, err = hear(hold, out); err != nil {
 		p.End()
 		return err
 	}
@@ -259,8 +258,8 @@ func startFiles(args []string) error {
 		return err
 	}
 	_, _ = in.Close(), say.Close()
-	var s state
-	if err := json.NewDecoder(out).Decode(&s); err != nil {
+	s, err := hear(hold, out)
+	if err != nil {
 		return err
 	}
 	_ = hold.Close()

@@ -53,16 +53,16 @@ func TestOpen(t *testing.T) {
 	linuxtest.Need(t, landlock.Probe())
 	linuxtest.Users(t, func(t *testing.T, user bool) {
 		linuxtest.NoLeaks(t, "")
-		dir, err := os.MkdirTemp("/tmp", "cove-test-*") // the tests' own is closed to others
+		dir, err := os.MkdirTemp("/tmp", "cove-test-*") //nolint:usetesting // the tests' own is closed to others
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = os.RemoveAll(dir) })
-		if err := errors.Join(os.Chmod(dir, 0o755), os.Mkdir(filepath.Join(dir, "ro"), 0o755)); err != nil { //nolint:gosec // for another user
+		if err := errors.Join(os.Chmod(dir, 0o755), os.Mkdir(filepath.Join(dir, "ro"), 0o755)); err != nil {
 			t.Fatal(err)
 		}
 		for _, name := range []string{"file", "secret", "ro/a"} {
-			if err := os.WriteFile(filepath.Join(dir, name), []byte("x"), 0o644); err != nil { //nolint:gosec // for another user
+			if err := os.WriteFile(filepath.Join(dir, name), []byte("x"), 0o644); err != nil {
 				t.Fatal(err)
 			}
 		}

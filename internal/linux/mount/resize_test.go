@@ -62,7 +62,7 @@ func notResized(path string) error {
 
 func wantError(what string, err, errno error) error {
 	if err == nil || errno != nil && !errors.Is(err, errno) {
-		return fmt.Errorf("%s: want %v, have %w", what, errno, err)
+		return fmt.Errorf("%s: %w", what, errors.Join(errors.New("another end than it must have"), err))
 	}
 	return nil
 }

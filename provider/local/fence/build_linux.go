@@ -95,8 +95,9 @@ func (b *Builder) Build(o Order, h Handles) (Sandbox, error) {
 }
 
 // Resize gives the places of a sandbox other bounds. The handles are those that
-// its order asked for; they stay the caller's.
-func (b *Builder) Resize(handles []int, to Places) error {
+// its order asked for; they stay the caller's, who must have the privileges of
+// the builder.
+func Resize(handles []int, to Places) error {
 	if len(handles) != places {
 		return protocol.ErrMalformed
 	}

@@ -162,7 +162,7 @@ func (s *Spawner) Build(ctx context.Context, o Order, h Handles) (Sandbox, error
 	return Sandbox{PID: a.pid, Process: a.files[0], Handles: a.files[1:]}, nil
 }
 
-// Resize is [Builder.Resize] in the spawner.
+// Resize is [Resize] in the spawner.
 func (s *Spawner) Resize(ctx context.Context, handles []int, to Places) error {
 	a, err := s.call(ctx, &request{kind: kindResize, places: to}, handles)
 	closeAll(a.files)

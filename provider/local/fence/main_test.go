@@ -69,8 +69,13 @@ func newPlan(stage string) *fence.Plan {
 		Root: fence.Root{
 			Stage: stage,
 			Dirs: []fence.Dir{
-				{Path: "/dev", Mode: 0o755}, {Path: "/dev/pts", Mode: 0o755}, {Path: "/dev/shm", Mode: 0o755}, {Path: "/proc", Mode: 0o555},
-				{Path: "/run", Mode: 0o755}, {Path: "/tmp", Mode: 0o755}, {Path: "/workspace", Mode: 0o755},
+				{Path: "/dev", Mode: 0o755},
+				{Path: "/dev/pts", Mode: 0o755},
+				{Path: "/dev/shm", Mode: 0o755},
+				{Path: "/proc", Mode: 0o555},
+				{Path: "/run", Mode: 0o755},
+				{Path: "/tmp", Mode: 0o755},
+				{Path: "/workspace", Mode: 0o755},
 			},
 			Links:   []fence.Link{{Path: "/dev/ptmx", To: "pts/ptmx"}},
 			Files:   []fence.File{{Path: "/note", Text: "read me\n"}},
@@ -133,7 +138,7 @@ func (d direct) Build(_ context.Context, o fence.Order, h fence.Handles) (fence.
 }
 
 func (d direct) Resize(_ context.Context, handles []int, to fence.Places) error {
-	return d.Builder.Resize(handles, to)
+	return fence.Resize(handles, to)
 }
 
 // open makes one of the two builders, which the end of the test closes.

@@ -95,7 +95,7 @@ func (f *Fault) Unwrap() error {
 func send(fd int, b []byte, files ...int) error {
 	for {
 		err := unix.Sendmsg(fd, b, unix.UnixRights(files...), nil, unix.MSG_NOSIGNAL)
-		if err != unix.EINTR { //nolint:errorlint // bare
+		if err != unix.EINTR {
 			return os.NewSyscallError("sendmsg", err)
 		}
 	}
@@ -108,7 +108,7 @@ func receive(fd int, buf []byte) ([]byte, []int, error) {
 	for {
 		n, oobn, flags, _, err := unix.Recvmsg(fd, buf, oob, unix.MSG_CMSG_CLOEXEC)
 		switch {
-		case err == unix.EINTR: //nolint:errorlint // bare
+		case err == unix.EINTR:
 			continue
 		case err != nil:
 			return nil, nil, os.NewSyscallError("recvmsg", err)

@@ -147,7 +147,7 @@ func (r *Root) encode(e *protocol.Encoder) {
 // decodePlan reads what encode wrote.
 func decodePlan(b []byte) (*Plan, error) {
 	d := protocol.NewDecoder(b)
-	p := &Plan{Host: d.Text(maxPath), Inside: uint32(d.UpTo(1<<32 - 1))}
+	p := &Plan{Host: d.Text(maxPath), Inside: uint32(d.UpTo(1<<32 - 1))} //nolint:gosec // bounded
 	for _, f := range []*bool{&p.Become, &p.Proc, &p.Network, &p.Groups, &p.Landlock, &p.Root.Shallow} {
 		*f = d.Bool()
 	}
@@ -165,7 +165,7 @@ func (r *Root) decode(d *protocol.Decoder) {
 	r.Stage, r.Evidence = d.Text(maxPath), d.Text(maxPath)
 	r.Devices = d.List(maxEntries, maxPath)
 	for range d.UpTo(maxEntries) {
-		r.Dirs = append(r.Dirs, Dir{d.Text(maxPath), uint32(d.UpTo(1<<32 - 1))})
+		r.Dirs = append(r.Dirs, Dir{d.Text(maxPath), uint32(d.UpTo(1<<32 - 1))}) //nolint:gosec // bounded
 	}
 	for range d.UpTo(maxEntries) {
 		r.Links = append(r.Links, Link{d.Text(maxPath), d.Text(maxPath)})
@@ -186,7 +186,7 @@ func (o *Order) encode(e *protocol.Encoder) {
 }
 
 func (o *Order) decode(d *protocol.Decoder) {
-	o.Outside = uint32(d.UpTo(1<<32 - 1))
+	o.Outside = uint32(d.UpTo(1<<32 - 1)) //nolint:gosec // bounded
 	o.Places.decode(d)
 	o.Handles = d.Bool()
 }

@@ -54,7 +54,7 @@ func (r *Root) at(path string) string { return filepath.Join(r.Stage, path) }
 
 func (r *Root) directories() error {
 	for _, d := range r.Dirs {
-		if err := unix.Mkdir(r.at(d.Path), d.Mode); err != nil && err != unix.EEXIST { //nolint:errorlint // bare
+		if err := unix.Mkdir(r.at(d.Path), d.Mode); err != nil && err != unix.EEXIST {
 			return &os.PathError{Op: "mkdir", Path: d.Path, Err: err}
 		}
 		// The umask is nobody's business here.
@@ -117,7 +117,7 @@ func (r *Root) devices() error {
 func (r *Root) mountPoint(path string, dir bool) error {
 	if dir {
 		err := unix.Mkdir(r.at(path), 0o755)
-		if err == nil || err == unix.EEXIST { //nolint:errorlint // bare
+		if err == nil || err == unix.EEXIST {
 			return nil
 		}
 		return &os.PathError{Op: "mkdir", Path: path, Err: err}

@@ -94,7 +94,7 @@ func (s *spawner) answer(r request, files []int) {
 			made = append([]int{box.Process}, box.Handles...)
 		}
 	case kindResize:
-		err = s.builder.Resize(files, r.places)
+		err = Resize(files, r.places)
 	default:
 		err = protocol.ErrMalformed
 	}
