@@ -18,9 +18,11 @@ if [[ $(go env GOOS) == linux ]]; then
   # once do not meet, and no old agent is ever built in.
   printf '{"Replace": {"internal/guest/agent.bin": "%s/agent"}}\n' "$work" >"$work/overlay.json"
   flags+=(-tags embedagent -overlay "$work/overlay.json")
+  agent=$(sha256sum "$work/agent" | cut -c1-16)
 fi
 
+module=github.com/cove-sandbox/cove
 version=$(git describe --tags --always --dirty 2>/dev/null || echo dev)
 go build "${flags[@]}" \
-  -ldflags "-s -w -X github.com/cove-sandbox/cove/internal/cli.version=$version" \
+  -ldflags "-s -w -X $module/internal/cli.version=$version -X $module/internal/guest.imageID=${agent:-}" \
   -o "${1:-bin/cove}" "${2:-./cmd/cove}"

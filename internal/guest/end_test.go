@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"syscall"
@@ -193,5 +194,33 @@ func TestExecutable(t *testing.T) {
 	}
 	if d := cmp.Diff(cove.Exited, r.Outcome); d != "" {
 		t.Error(d)
+	}
+}
+
+func TestInstall(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "agent-x")
+	if guest.Whole(path, 5) {
+		t.Error("what is not there is whole")
+	}
+	if err := guest.Install(path, []byte("image")); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(path); err != nil || string(text) != "image" || !guest.Whole(path, 5) {
+		t.Errorf("installed: %q, %v", text, err)
+	}
+	if guest.Whole(path, 6) {
+		t.Error("half a file is whole")
+	}
+	if err := os.Chmod(path, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if guest.Whole(path, 5) {
+		t.Error("a file that can be written to is as it was left")
+	}
+	if err := guest.Install(filepath.Join(t.TempDir(), "no", "agent"), nil); err == nil {
+		t.Error("a directory that is not there was written to")
+	}
+	if left, err := filepath.Glob(filepath.Join(filepath.Dir(path), "*.new")); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
 	}
 }

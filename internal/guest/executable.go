@@ -3,7 +3,9 @@
 package guest
 
 import (
+	"errors"
 	"os"
+	"path/filepath"
 	"strconv"
 	"sync"
 	"syscall"
@@ -18,6 +20,50 @@ import (
 // where the build embedded it, this executable itself otherwise. The path is
 // good in this process and in what it forks.
 func Executable() (string, error) { return executable() }
+
+// imageID is a hash of the lean agent, which the build writes here.
+var imageID string
+
+// Installed is [Executable] for a process that lives so briefly that loading the
+// agent into memory would take a good part of it: the executable is a file in
+// dir, which only the caller's user may write to, and is made there once for
+// each build.
+func Installed(dir string) (string, error) {
+	if len(lean) == 0 || imageID == "" {
+		return Executable()
+	}
+	path := filepath.Join(dir, "agent-"+imageID)
+	if installed(path, int64(len(lean))) {
+		return path, nil
+	}
+	if err := install(path, lean); err != nil {
+		return "", cove.Wrap(cove.Unavailable, err, "the agent cannot be written to %s", dir)
+	}
+	return path, nil
+}
+
+// installed reports whether the file is there, whole and ours.
+func installed(path string, size int64) bool {
+	var st unix.Stat_t
+	return unix.Lstat(path, &st) == nil && st.Mode == unix.S_IFREG|0o555 && st.Size == size && int(st.Uid) == os.Geteuid()
+}
+
+// install writes the file under another name first: it appears only whole.
+func install(path string, image []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), "agent-*.new")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(image)
+	err = errors.Join(err, f.Chmod(0o555), f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}
 
 // Self is the path of this executable.
 const Self = "/proc/self/exe"

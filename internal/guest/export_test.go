@@ -2,5 +2,11 @@
 
 package guest
 
+// Install and Whole are what Installed does with the lean agent.
+var (
+	Install = install
+	Whole   = installed
+)
+
 // Load is what Executable does with the lean agent.
 var Load = load

@@ -33,7 +33,11 @@ func agentPath(cfg Config) (string, error) {
 	if cfg.Agent != "" {
 		return cfg.Agent, nil
 	}
-	path, err := guest.Executable()
+	find := guest.Executable
+	if cfg.Once {
+		find = func() (string, error) { return guest.Installed(cfg.Dir) }
+	}
+	path, err := find()
 	if err == nil && path == guest.Self && !answers.Load() {
 		return "", cove.Errorf(cove.Unavailable, "this program cannot be the agent of a sandbox").
 			Remedy("call local.Main first in its main, or build it with the agent embedded, as make build does")

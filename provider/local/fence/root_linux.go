@@ -72,11 +72,8 @@ func (r *Root) texts() error {
 		}
 	}
 	for _, f := range r.Files {
-		if err := os.WriteFile(r.at(f.Path), []byte(f.Text), 0o644); err != nil { //nolint:gosec // for every user of the sandbox
-			return err
-		}
-		if err := unix.Chmod(r.at(f.Path), 0o644); err != nil {
-			return &os.PathError{Op: "chmod", Path: f.Path, Err: err}
+		if err := r.write(f.Path, f.Text); err != nil {
+			return &os.PathError{Op: "write", Path: f.Path, Err: err}
 		}
 	}
 	return nil
@@ -122,9 +119,27 @@ func (r *Root) mountPoint(path string, dir bool) error {
 		}
 		return &os.PathError{Op: "mkdir", Path: path, Err: err}
 	}
-	f, err := os.OpenFile(r.at(path), os.O_CREATE|os.O_WRONLY, 0o644) //nolint:gosec // of the tree
+	if err := r.write(path, ""); err != nil {
+		return &os.PathError{Op: "make", Path: path, Err: err}
+	}
+	return nil
+}
+
+// write makes a file that everybody may read. A hundred of them are made before
+// the first sandbox, each with three calls instead of an os.File's seven.
+func (r *Root) write(path, text string) error {
+	fd, err := unix.Open(r.at(path), unix.O_CREAT|unix.O_WRONLY|unix.O_CLOEXEC, 0o644)
 	if err != nil {
 		return err
 	}
-	return f.Close()
+	defer func() { _ = unix.Close(fd) }()
+	for len(text) > 0 {
+		n, err := unix.Write(fd, []byte(text))
+		if err != nil {
+			return err
+		}
+		text = text[n:]
+	}
+	// The umask is nobody's business here.
+	return unix.Fchmod(fd, 0o644)
 }
