@@ -127,7 +127,8 @@ func TestMoldOf(t *testing.T) {
 		{cove.Spec{}, cove.Mold{Provider: "fake", Template: "node", Workspace: cove.WorkspaceMemory}, true},
 		{
 			cove.Spec{Provider: "p", Template: "t", Workspace: cove.Workspace{Kind: cove.WorkspaceDisk}},
-			cove.Mold{Provider: "p", Template: "t", Workspace: cove.WorkspaceDisk}, true,
+			cove.Mold{Provider: "p", Template: "t", Workspace: cove.WorkspaceDisk},
+			true,
 		},
 		{cove.Spec{Snapshot: cove.NewID()}, cove.Mold{Provider: "fake", Template: "node", Workspace: cove.WorkspaceMemory}, false},
 	} {

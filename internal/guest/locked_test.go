@@ -108,15 +108,15 @@ func TestFilesLockedUp(t *testing.T) {
 		if err := f.Move(t.Context(), "dir/file", "moved"); err != nil {
 			t.Error(err)
 		}
-		names := ""
+		var names strings.Builder
 		for i, err := range f.List(t.Context(), ".", 2) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			names += i.Path + " "
+			names.WriteString(i.Path + " ")
 		}
-		if names != "/workspace/dir /workspace/moved " {
-			t.Errorf("the files are %s", names)
+		if names.String() != "/workspace/dir /workspace/moved " {
+			t.Errorf("the files are %s", names.String())
 		}
 		a, err := f.Archive(t.Context(), ".")
 		if err != nil {

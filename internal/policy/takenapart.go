@@ -44,8 +44,10 @@ func mayOpenList(parts []syntax.WordPart) bool {
 }
 
 // builtinArrays are arrays in every shell.
-var builtinArrays = words{"BASH_ALIASES", "BASH_ARGC", "BASH_ARGV", "BASH_CMDS", "BASH_LINENO", "BASH_REMATCH", "BASH_SOURCE", "BASH_VERSINFO",
-	"COMPREPLY", "COMP_WORDS", "COPROC", "DIRSTACK", "FUNCNAME", "GROUPS", "MAPFILE", "PIPESTATUS"}
+var builtinArrays = words{
+	"BASH_ALIASES", "BASH_ARGC", "BASH_ARGV", "BASH_CMDS", "BASH_LINENO", "BASH_REMATCH", "BASH_SOURCE", "BASH_VERSINFO",
+	"COMPREPLY", "COMP_WORDS", "COPROC", "DIRSTACK", "FUNCNAME", "GROUPS", "MAPFILE", "PIPESTATUS",
+}
 
 // arrayMakers finds commands that make arrays of variables named elsewhere.
 var arrayMakers = newPattern(`\b(mapfile|readarray)\b|\bread\b[^;|&\n]*-\w*a|\b(declare|typeset|local|readonly|export)\b[^;|&\n]*\s-\w*[aA]`)
