@@ -53,7 +53,9 @@ var allowed = map[string][]string{
 	"internal/httpapi": {"", "docs", "internal/wire"},
 
 	// The kernel's primitives: each package wraps one, none knows what for.
-	"internal/linux/*": {"internal/linux"},
+	"internal/linux/*":        {"internal/linux"},
+	"internal/linux/forkexec": {"internal/linux", "internal/linux/vfork"},
+	"internal/linux/initproc": {"internal/linux", "internal/linux/vfork"},
 
 	// The agent inside a sandbox, the protocol it speaks, and who drives it.
 	"internal/guest":          {"", "internal/guest/protocol"},

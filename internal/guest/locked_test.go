@@ -28,7 +28,7 @@ func lockUp() error {
 	if err != nil {
 		return err
 	}
-	if err := capability.Drop(false); err != nil {
+	if err := capability.Drop(); err != nil {
 		return err
 	}
 	if landlock.Probe() == nil {
@@ -39,7 +39,7 @@ func lockUp() error {
 		for _, dev := range []string{"null", "zero", "full", "random", "urandom", "tty", "ptmx"} {
 			rules = append(rules, landlock.Rule{Path: "/dev/" + dev, Allow: landlock.Device})
 		}
-		if _, err := landlock.Restrict(landlock.Ruleset{Apart: true, Rules: rules}, false); err != nil {
+		if _, err := landlock.Restrict(landlock.Ruleset{Apart: true, Rules: rules}); err != nil {
 			return err
 		}
 	}

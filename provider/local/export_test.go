@@ -1,5 +1,9 @@
 package local
 
+// HurryAgents keeps agents and spawners that are built with the race detector
+// from sleeping for a second at their end.
+func HurryAgents() { moreEnv = []string{"GORACE=atexit_sleep_ms=0"} }
+
 // Weaken leaves one defence out of the sandboxes that a provider with this
 // configuration makes. It panics for a defence that there is none of.
 func (c *Config) Weaken(defence string) {

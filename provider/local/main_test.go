@@ -4,6 +4,7 @@ package local_test
 
 import (
 	"os"
+	"syscall"
 	"testing"
 
 	"github.com/cove-sandbox/cove/internal/linux/linuxtest"
@@ -13,9 +14,10 @@ import (
 
 func TestMain(m *testing.M) {
 	if escape.Summoned(os.Args) {
-		os.Exit(escape.Main(os.Args[1:]))
+		syscall.Exit(escape.Main(os.Args[1:])) // at once: the race detector would sleep first
 	}
 	local.Main()
+	local.HurryAgents()
 	linuxtest.Main(m, map[string]linuxtest.Func{
 		"tests": linuxtest.Tests, "becomes": becomes, "poor": poor, "crash": crash, "submount": submount,
 	})

@@ -17,6 +17,9 @@ import (
 	"github.com/cove-sandbox/cove/provider/local/fence"
 )
 
+// moreEnv is what tests add to the environment of agents and spawners.
+var moreEnv []string
+
 // newPlan is what all sandboxes of this host have in common.
 func (h *hostSide) newPlan() (*fence.Plan, error) {
 	p := &fence.Plan{
@@ -28,7 +31,7 @@ func (h *hostSide) newPlan() (*fence.Plan, error) {
 		Limits:   limits(),
 		Shared:   fence.Bounds{Size: int64(sharedSize), Files: sharedFiles},
 		Argv:     []string{agent.Name},
-		Env:      agent.Env(),
+		Env:      append(agent.Env(), moreEnv...),
 	}
 	h.path = addInterpreters(&p.Root, "/", lookPath)
 	if !h.become {

@@ -15,6 +15,7 @@ import (
 	"github.com/cove-sandbox/cove/internal/linux/initproc"
 	"github.com/cove-sandbox/cove/internal/linux/landlock"
 	"github.com/cove-sandbox/cove/internal/linux/mount"
+	"github.com/cove-sandbox/cove/internal/linux/netns"
 	"github.com/cove-sandbox/cove/internal/linux/seccomp"
 )
 
@@ -96,7 +97,7 @@ func (h *hostSide) capabilities() cove.Capabilities {
 		Powers:     []cove.Power{cove.PowerDial, cove.PowerPrepare, cove.PowerTerminal},
 		Notes:      h.notes(has),
 	}
-	for _, probe := range []func() error{initproc.Probe, seccomp.Probe, capability.Probe, func() error { return mount.Probe().Descriptors }} {
+	for _, probe := range []func() error{initproc.Probe, seccomp.Probe, capability.Probe, netns.Probe, func() error { return mount.Probe().Descriptors }} {
 		if err := probe(); err != nil {
 			c.Ready, c.Why, c.Remedy = false, err.Error(), remedyOf(err)
 			break

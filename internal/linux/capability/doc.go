@@ -1,6 +1,6 @@
-// Package capability takes all privileges from a thread or a process, for good.
+// Package capability takes all privileges from a thread, for good.
 //
-// After [Drop] nothing the process starts can have a capability again: the sets
+// After [Drop] nothing that is started from it can have a capability again: the sets
 // are empty, the bounding set too, root is a user like any other, and exec gives
 // no privileges. There is no way to keep some: what needs privileges is done
 // before. The package must not be used to gain or to hand on capabilities.

@@ -3,8 +3,6 @@ package capability
 import (
 	"errors"
 	"fmt"
-	"syscall"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -19,33 +17,11 @@ const secured = 1<<0 | 1<<1 | // NOROOT and its lock
 	1<<5 | // the lock of KEEP_CAPS, which is off
 	1<<6 | 1<<7 // NO_CAP_AMBIENT_RAISE and its lock
 
-// caller makes one system call on the threads that are meant.
-type caller func(trap, a1, a2, a3, a4, a5 uintptr) syscall.Errno
-
-func callThread(trap, a1, a2, a3, a4, a5 uintptr) syscall.Errno {
-	_, _, errno := syscall.RawSyscall6(trap, a1, a2, a3, a4, a5, 0)
-	return errno
-}
-
-func callProcess(trap, a1, a2, a3, a4, a5 uintptr) syscall.Errno {
-	_, _, errno := syscall.AllThreadsSyscall6(trap, a1, a2, a3, a4, a5, 0)
-	return errno
-}
-
-func pick(allThreads bool) caller {
-	if allThreads {
-		return callProcess
-	}
-	return callThread
-}
-
 // Drop empties every capability set of the calling thread, which the caller has
-// locked, or of all threads, and sets no_new_privs. It cannot be undone. It
-// needs CAP_SETPCAP, and when it fails the thread is in no state to run
-// anything. All threads work only in programs without cgo.
-func Drop(allThreads bool) error {
-	call := pick(allThreads)
-	if err := prctl(call, "securebits", unix.PR_SET_SECUREBITS, secured); err != nil {
+// locked, and sets no_new_privs. It cannot be undone. It needs CAP_SETPCAP, and
+// when it fails the thread is in no state to run anything.
+func Drop() error {
+	if err := prctl("securebits", unix.PR_SET_SECUREBITS, secured); err != nil {
 		return err
 	}
 	for c := uintptr(0); ; c++ {
@@ -56,37 +32,33 @@ func Drop(allThreads bool) error {
 		if err != nil {
 			return fmt.Errorf("capabilities: bounding set: %w", err)
 		}
-		if has == 0 && !allThreads {
+		if has == 0 {
 			continue
 		}
-		if err := prctl(call, "bounding set", unix.PR_CAPBSET_DROP, c); err != nil {
+		if err := prctl("bounding set", unix.PR_CAPBSET_DROP, c); err != nil {
 			return err
 		}
 	}
-	if err := prctl(call, "ambient set", unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL); err != nil {
+	if err := prctl("ambient set", unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL); err != nil {
 		return err
 	}
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var none [2]unix.CapUserData
-	if errno := call(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&header)), uintptr(unsafe.Pointer(&none)), 0, 0, 0); errno != 0 { //nolint:gosec // what the call takes
-		return fmt.Errorf("capabilities: %w", errno)
+	if err := unix.Capset(&header, &none[0]); err != nil {
+		return fmt.Errorf("capabilities: %w", err)
 	}
-	return NoNewPrivs(allThreads)
+	return NoNewPrivs()
 }
 
 // NoNewPrivs makes exec give nobody more privileges than he has, on the calling
-// thread or on all threads. It cannot be undone, and needs no privileges.
-func NoNewPrivs(allThreads bool) error {
-	return prctl(pick(allThreads), "no_new_privs", unix.PR_SET_NO_NEW_PRIVS, 1)
+// thread. It cannot be undone, and needs no privileges.
+func NoNewPrivs() error {
+	return prctl("no_new_privs", unix.PR_SET_NO_NEW_PRIVS, 1)
 }
 
-func prctl(call caller, what string, option, value uintptr) error {
-	errno := call(unix.SYS_PRCTL, option, value, 0, 0, 0)
-	switch {
-	case errno == unix.ENOTSUP:
-		return fmt.Errorf("capabilities: %s: not for all threads of a program with cgo: %w", what, errno)
-	case errno != 0:
-		return fmt.Errorf("capabilities: %s: %w", what, errno)
+func prctl(what string, option int, value uintptr) error {
+	if err := unix.Prctl(option, value, 0, 0, 0); err != nil {
+		return fmt.Errorf("capabilities: %s: %w", what, err)
 	}
 	return nil
 }

@@ -7,7 +7,6 @@ import (
 	"os/exec"
 	"runtime"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 
@@ -18,7 +17,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	linuxtest.Main(m, map[string]linuxtest.Func{"thread": dropThread, "process": dropProcess, "weak": dropWeak, "partial": dropPartly})
+	linuxtest.Main(m, map[string]linuxtest.Func{"thread": dropThread, "weak": dropWeak, "partial": dropPartly})
 }
 
 // dropThread locks one thread up and lets a program tell what it finds.
@@ -27,7 +26,7 @@ func dropThread([]string) error {
 	if err := capability.Check(); err == nil {
 		return errors.New("nothing is left before the drop")
 	}
-	if err := capability.Drop(false); err != nil {
+	if err := capability.Drop(); err != nil {
 		return err
 	}
 	if err := capability.Check(); err != nil {
@@ -46,38 +45,12 @@ func dropThread([]string) error {
 	return syscall.Exec(grep, []string{"grep", "-E", "^(Cap|NoNewPrivs)", "/proc/self/status"}, nil)
 }
 
-// dropProcess locks all threads up and asks some.
-func dropProcess([]string) error {
-	const threads = 4
-	ready, dropped := make(chan bool), make(chan bool)
-	errs := make(chan error, threads)
-	var wg sync.WaitGroup
-	for range threads {
-		wg.Go(func() {
-			runtime.LockOSThread()
-			ready <- true
-			<-dropped
-			if err := capability.Check(); err != nil {
-				errs <- err
-			}
-		})
-	}
-	for range threads {
-		<-ready
-	}
-	err := capability.Drop(true)
-	close(dropped)
-	wg.Wait()
-	close(errs)
-	return errors.Join(err, <-errs)
-}
-
 func dropWeak([]string) error {
 	runtime.LockOSThread()
-	if err := capability.Drop(false); !errors.Is(err, unix.EPERM) || !strings.Contains(err.Error(), "securebits") {
+	if err := capability.Drop(); !errors.Is(err, unix.EPERM) || !strings.Contains(err.Error(), "securebits") {
 		return fmt.Errorf("without privileges: %w", err)
 	}
-	if err := capability.NoNewPrivs(false); err != nil {
+	if err := capability.NoNewPrivs(); err != nil {
 		return err
 	}
 	return nil
@@ -129,18 +102,6 @@ func TestDropThread(t *testing.T) {
 		}
 		if strings.Count(out, "Cap") != 5 {
 			t.Errorf("a program finds %q", out)
-		}
-	})
-}
-
-func TestDropProcess(t *testing.T) {
-	linuxtest.Users(t, func(t *testing.T, user bool) {
-		r := linuxtest.Run(t, child("process", user))
-		if strings.Contains(r.Stderr, "with cgo") {
-			t.Skip("the race detector needs cgo, and cgo has threads that Go does not know")
-		}
-		if !r.State.Success() {
-			t.Errorf("%s: %s", r.State, r.Stderr)
 		}
 	})
 }

@@ -16,26 +16,25 @@ import (
 	"github.com/cove-sandbox/cove/internal/linux/landlock"
 	"github.com/cove-sandbox/cove/internal/linux/linuxtest"
 	"github.com/cove-sandbox/cove/internal/linux/netns"
-	"github.com/cove-sandbox/cove/internal/linux/rlimit"
 	"github.com/cove-sandbox/cove/internal/linux/seccomp"
 )
 
 // lockUp does to this thread what an agent does to itself.
 func lockUp() error {
-	if err := errors.Join(ownNamespace(), netns.Loopback(), rlimit.Set(rlimit.Core, 0)); err != nil {
+	if err := errors.Join(ownNamespace(), netns.Loopback(), unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{})); err != nil {
 		return err
 	}
 	prog, err := seccomp.Sandbox().Compile()
 	if err != nil {
 		return err
 	}
-	if err := capability.Drop(false); err != nil {
+	if err := capability.Drop(); err != nil {
 		return err
 	}
 	if landlock.Probe() == nil {
 		if _, err := landlock.Restrict(landlock.Ruleset{Apart: true, Rules: []landlock.Rule{
 			{Path: "/", Allow: landlock.ReadOnly}, {Path: "/dev/null", Allow: landlock.Device}, {Path: "/proc", Allow: landlock.ReadOnly},
-		}}, false); err != nil {
+		}}); err != nil {
 			return err
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/cove-sandbox/cove/internal/linux/vfork"
 )
 
 // Start starts a program and returns its pid; the caller reaps it. When it
@@ -30,7 +32,7 @@ func StartHandled(c *Command) (pid, handle int, err error) {
 	// Nobody may have a descriptor open that is not close-on-exec yet.
 	syscall.ForkLock.Lock()
 	child, errno := spawn(p)
-	afterFork()
+	vfork.After()
 	syscall.ForkLock.Unlock()
 	runtime.KeepAlive(p)
 	if errno != 0 {
@@ -57,15 +59,15 @@ func StartHandled(c *Command) (pid, handle int, err error) {
 //go:norace
 //go:nocheckptr
 func spawn(p *plan) (pid uintptr, errno syscall.Errno) {
-	beforeFork()
-	pid, errno = vfork(unix.CLONE_VFORK|unix.CLONE_VM|unix.CLONE_PIDFD|uintptr(unix.SIGCHLD), &p.handle)
+	vfork.Before()
+	pid, errno = vfork.Call(unix.SYS_CLONE, unix.CLONE_VFORK|unix.CLONE_VM|unix.CLONE_PIDFD|uintptr(unix.SIGCHLD), 0, uintptr(unsafe.Pointer(&p.handle))) //nolint:gosec // what the call takes
 	if errno != 0 || pid != 0 {
 		return pid, errno
 	}
 	if deaf {
 		dispose(unix.SIGPIPE, byDefault)
 	} else {
-		afterForkInChild()
+		vfork.InChild()
 	}
 	p.run()
 	for {
@@ -157,21 +159,3 @@ func (p *plan) placeFiles() syscall.Errno {
 	_, _, errno := syscall.RawSyscall(unix.SYS_CLOSE_RANGE, uintptr(len(p.files)), ^uintptr(0)>>32, 0)
 	return errno
 }
-
-// The runtime blocks signals around a fork and gives the child its defaults
-// back. Other sandboxes depend on these names, too, and Go keeps them for that.
-//
-//go:linkname beforeFork syscall.runtime_BeforeFork
-func beforeFork()
-
-//go:linkname afterFork syscall.runtime_AfterFork
-func afterFork()
-
-//go:linkname afterForkInChild syscall.runtime_AfterForkInChild
-func afterForkInChild()
-
-// vfork is clone with a return that the child cannot spoil for the parent. The
-// kernel writes the handle before the child runs.
-//
-//go:noescape
-func vfork(flags uintptr, handle *int32) (pid uintptr, errno syscall.Errno)

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cove-sandbox/cove/internal/linux"
+	"github.com/cove-sandbox/cove/internal/linux/vfork"
 )
 
 // outcome is where a child says which step was refused.
@@ -116,7 +117,7 @@ func (s *script) start(args *cloneArgs) (Process, error) {
 	// Nobody may have a descriptor open that is not close-on-exec yet.
 	syscall.ForkLock.Lock()
 	pid, errno := fork(args, s)
-	afterFork()
+	vfork.After()
 	syscall.ForkLock.Unlock()
 	runtime.KeepAlive(s)
 	if errno != 0 {
@@ -161,12 +162,12 @@ func errnoOf(err error) syscall.Errno {
 //go:norace
 //go:nocheckptr
 func fork(args *cloneArgs, s *script) (pid uintptr, errno syscall.Errno) {
-	beforeFork()
-	pid, errno = clone3(args, unsafe.Sizeof(*args))
+	vfork.Before()
+	pid, errno = vfork.Call(unix.SYS_CLONE3, uintptr(unsafe.Pointer(args)), unsafe.Sizeof(*args), 0) //nolint:gosec // what the call takes
 	if errno != 0 || pid != 0 {
 		return pid, errno
 	}
-	afterForkInChild()
+	vfork.InChild()
 	run(s)
 	for {
 		_, _, _ = syscall.RawSyscall(unix.SYS_EXIT_GROUP, 127, 0, 0)
@@ -194,22 +195,6 @@ func run(s *script) {
 		last = r
 	}
 }
-
-// The runtime blocks signals around a fork and gives the child its defaults
-// back. Other sandboxes depend on these names, too, and Go keeps them for that.
-//
-//go:linkname beforeFork syscall.runtime_BeforeFork
-func beforeFork()
-
-//go:linkname afterFork syscall.runtime_AfterFork
-func afterFork()
-
-//go:linkname afterForkInChild syscall.runtime_AfterForkInChild
-func afterForkInChild()
-
-// clone3 is the system call, with a return that the child cannot spoil for the
-// parent.
-func clone3(args *cloneArgs, size uintptr) (pid uintptr, errno syscall.Errno)
 
 // Probe reports as [linux.Missing] why this kernel cannot start processes so.
 func Probe() error {

@@ -9,7 +9,6 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 
@@ -22,7 +21,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	linuxtest.Main(m, map[string]linuxtest.Func{"fence": fence, "threads": threads, "naked": naked, "inherited": inherited})
+	linuxtest.Main(m, map[string]linuxtest.Func{"fence": fence, "naked": naked, "inherited": inherited})
 }
 
 // fence restricts itself to dir/rw and to reading dir/ro and one file, and
@@ -41,7 +40,7 @@ func fence(args []string) error {
 			{Path: os.DevNull, Allow: landlock.Device},
 		},
 		Apart: true, NoTCP: true,
-	}, false)
+	})
 	if err != nil {
 		return err
 	}
@@ -99,36 +98,9 @@ func list(path string) error {
 	return err
 }
 
-func threads(args []string) error {
-	runtime.LockOSThread()
-	ready, restricted := make(chan bool), make(chan bool)
-	errs := make(chan error, 1)
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		runtime.LockOSThread()
-		ready <- true
-		<-restricted
-		errs <- read(args[0] + "/secret")
-	})
-	<-ready
-	if _, _, errno := syscall.AllThreadsSyscall6(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0); errno != 0 && errno != unix.ENOTSUP {
-		return errno
-	}
-	_, err := landlock.Restrict(landlock.Ruleset{Rules: []landlock.Rule{{Path: args[0] + "/ro", Allow: landlock.ReadOnly}}}, true)
-	if err != nil {
-		return err
-	}
-	close(restricted)
-	wg.Wait()
-	if err := <-errs; !errors.Is(err, os.ErrPermission) {
-		return fmt.Errorf("another thread reads: %w", err)
-	}
-	return nil
-}
-
 func naked(args []string) error {
 	runtime.LockOSThread()
-	_, err := landlock.Restrict(landlock.Ruleset{Rules: []landlock.Rule{{Path: args[0], Allow: landlock.ReadOnly}}}, false)
+	_, err := landlock.Restrict(landlock.Ruleset{Rules: []landlock.Rule{{Path: args[0], Allow: landlock.ReadOnly}}})
 	return err
 }
 
@@ -174,17 +146,6 @@ func TestRestrict(t *testing.T) {
 	})
 }
 
-func TestRestrictAllThreads(t *testing.T) {
-	linuxtest.Need(t, landlock.Probe())
-	r := linuxtest.Run(t, linuxtest.Child{Name: "threads", Args: []string{tree(t)}})
-	if strings.Contains(r.Stderr, "with cgo") {
-		t.Skip("the race detector needs cgo, and cgo has threads that Go does not know")
-	}
-	if !r.State.Success() {
-		t.Errorf("%s: %s", r.State, r.Stderr)
-	}
-}
-
 func TestRestrictErrors(t *testing.T) {
 	linuxtest.Need(t, landlock.Probe())
 	linuxtest.NoLeaks(t, "")
@@ -196,7 +157,7 @@ func TestRestrictErrors(t *testing.T) {
 		"no such file":      {Path: "/nonexistent", Allow: landlock.ReadOnly},
 		"it allows nothing": {Path: os.DevNull, Allow: landlock.MakeDir},
 	} {
-		_, err := landlock.Restrict(landlock.Ruleset{Rules: []landlock.Rule{rule}}, false)
+		_, err := landlock.Restrict(landlock.Ruleset{Rules: []landlock.Rule{rule}})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v, want %q", rule, err, want)
 		}

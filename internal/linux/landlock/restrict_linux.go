@@ -69,24 +69,17 @@ func Open(rs Ruleset) (fd int, r Report, err error) {
 }
 
 // Restrict puts the ruleset over the calling thread, which the caller has
-// locked, or over all threads, which works only in programs without cgo. It
-// cannot be undone, and it needs no_new_privs. Every path must exist.
-func Restrict(rs Ruleset, allThreads bool) (Report, error) {
+// locked. It cannot be undone, and it needs no_new_privs. Every path must exist.
+func Restrict(rs Ruleset) (Report, error) {
 	fd, report, err := Open(rs)
 	if err != nil {
 		return Report{}, err
 	}
 	defer func() { _ = unix.Close(fd) }()
-	call := syscall.RawSyscall
-	if allThreads {
-		call = syscall.AllThreadsSyscall
-	}
-	_, _, errno := call(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(fd), 0, 0)
+	_, _, errno := syscall.RawSyscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(fd), 0, 0)
 	switch {
 	case errno == unix.EPERM:
 		return Report{}, fmt.Errorf("landlock: restrict: no_new_privs must be set first: %w", errno)
-	case errno == unix.ENOTSUP:
-		return Report{}, fmt.Errorf("landlock: restrict: not for all threads of a program with cgo: %w", errno)
 	case errno != 0:
 		return Report{}, fmt.Errorf("landlock: restrict: %w", errno)
 	}

@@ -61,7 +61,7 @@ func Main(m *testing.M, children map[string]Func) {
 		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 			code = max(exit.ExitCode(), 1)
 		}
-		if errors.Is(err, errors.ErrUnsupported) {
+		if _, ok := errors.AsType[*linux.Missing](err); ok {
 			code = lackingExit
 		}
 	}

@@ -8,12 +8,9 @@
 package netns
 
 import (
-	"errors"
 	"fmt"
 	"os"
-	"strconv"
 	"strings"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -57,41 +54,6 @@ func Interfaces() ([]string, error) {
 		}
 	}
 	return names, nil
-}
-
-// ErrShared says that a process is in the caller's own network namespace.
-var ErrShared = errors.New("the process shares our network namespace")
-
-// Separate reports whether a process has another network namespace than the
-// calling thread: nil if so, [ErrShared] if not.
-func Separate(pid int) error {
-	ours, err := identity("/proc/thread-self/ns/net")
-	if err != nil {
-		return err
-	}
-	theirs, err := identity("/proc/" + strconv.Itoa(pid) + "/ns/net")
-	if err != nil {
-		return err
-	}
-	if ours == theirs {
-		return ErrShared
-	}
-	return nil
-}
-
-// id is what tells namespaces apart.
-type id struct{ device, inode uint64 }
-
-func identity(path string) (id, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return id{}, fmt.Errorf("network namespace: %w", err)
-	}
-	s, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return id{}, fmt.Errorf("network namespace: no inode of %s", path)
-	}
-	return id{s.Dev, s.Ino}, nil
 }
 
 // Probe reports as [linux.Missing] why this host has no network namespaces.

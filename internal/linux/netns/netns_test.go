@@ -82,34 +82,6 @@ func TestLoopbackNeedsPrivileges(t *testing.T) {
 	linuxtest.OK(t, linuxtest.Child{Name: "denied", User: true})
 }
 
-func TestSeparate(t *testing.T) {
-	linuxtest.Need(t, netns.Probe())
-	linuxtest.NeedRoot(t)
-	for clone, want := range map[uintptr]error{0: netns.ErrShared, unix.CLONE_NEWNET: nil} {
-		r, w, err := os.Pipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		cmd := linuxtest.Start(t, linuxtest.Child{Name: "wait", Clone: clone, Stdin: r}, nil, nil)
-		if err := netns.Separate(cmd.Process.Pid); !errors.Is(err, want) {
-			t.Errorf("clone flags %#x: %v, want %v", clone, err, want)
-		}
-		if _, err := w.Write([]byte{1}); err != nil {
-			t.Error(err)
-		}
-		if err := cmd.Wait(); err != nil {
-			t.Error(err)
-		}
-		_, _ = r.Close(), w.Close()
-	}
-	if err := netns.Separate(os.Getpid()); !errors.Is(err, netns.ErrShared) {
-		t.Errorf("with ourselves: %v", err)
-	}
-	if err := netns.Separate(1<<22 + 1); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("with nobody: %v", err)
-	}
-}
-
 func TestProbe(t *testing.T) {
 	dir := t.TempDir()
 	err := netns.ProbeAt(dir)

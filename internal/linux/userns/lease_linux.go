@@ -54,6 +54,11 @@ func OpenLeases(cfg LeaseConfig) (*Leases, error) {
 
 func (l *Leases) slots() uint32 { return l.ranges.Count / l.size }
 
+// Range is a run of ids that belong to somebody.
+type Range struct {
+	First, Count uint32
+}
+
 // ErrNoUsers says that all users are leased.
 var ErrNoUsers = errors.New("all users for sandboxes are taken")
 

@@ -10,7 +10,6 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
 	"github.com/cove-sandbox/cove/internal/linux"
@@ -146,66 +145,5 @@ func TestExplain(t *testing.T) {
 	}
 	if r := userns.ExplainAt(t.TempDir()); r != (userns.Report{}) {
 		t.Errorf("all went well, and it says %+v", r)
-	}
-}
-
-func TestSubIDs(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "subuid")
-	const text = `# comment
-ada:100000:65536
-1001:200000:10
-bob:300000:65536
-ada:x:1
-ada:1:x
-ada:1:0
-ada:4294967295:2
-ada:165536:65536
-`
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	for id, want := range map[int][]userns.Range{
-		1000: {{First: 100000, Count: 65536}, {First: 165536, Count: 65536}},
-		1001: {{First: 100000, Count: 65536}, {First: 200000, Count: 10}, {First: 165536, Count: 65536}},
-	} {
-		got, err := userns.SubIDs(path, "ada", id)
-		if d := cmp.Diff(want, got); d != "" || err != nil {
-			t.Error(err, d)
-		}
-	}
-	if got, err := userns.SubIDs(path+"x", "ada", 1); got != nil || err != nil {
-		t.Errorf("no file: %v %v", got, err)
-	}
-	if _, err := userns.SubIDs(t.TempDir(), "ada", 1); err == nil {
-		t.Error("a directory was read")
-	}
-	if err := os.WriteFile(path, []byte(strings.Repeat("x", 1<<20)), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := userns.SubIDs(path, "ada", 1); err == nil {
-		t.Error("an endless line was read")
-	}
-}
-
-func TestMappers(t *testing.T) {
-	dir := t.TempDir()
-	t.Setenv("PATH", dir)
-	for i, name := range []string{"", "newuidmap", "newgidmap"} {
-		if name != "" {
-			if err := os.WriteFile(filepath.Join(dir, name), nil, 0o755); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if _, _, ok := userns.Mappers(); ok != (i == 2) {
-			t.Errorf("with %d helpers: %v", i, ok)
-		}
-	}
-}
-
-func TestSys(t *testing.T) {
-	got := userns.Sys(userns.Map{Inside: 0, Outside: 1000, Size: 1}, userns.Map{Inside: 1, Outside: 200000, Size: 65536})
-	want := []syscall.SysProcIDMap{{ContainerID: 0, HostID: 1000, Size: 1}, {ContainerID: 1, HostID: 200000, Size: 65536}}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Error(d)
 	}
 }
