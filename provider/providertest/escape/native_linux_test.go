@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"syscall"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/cove-sandbox/cove/internal/linux/linuxtest"
