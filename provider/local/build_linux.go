@@ -271,6 +271,8 @@ func (m *made) connect(ctx context.Context, opts guest.Options) (*guest.Conn, er
 // end ends the sandbox and waits until nothing of it is left. The connection, if
 // there is one, is closed before.
 func (m *made) end(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	var errs []error
 	if m.link >= 0 {
 		errs = append(errs, unix.Close(m.link))
@@ -326,6 +328,13 @@ func (m *made) kill(ctx context.Context) error {
 		}
 		if n > 0 {
 			break
+		}
+		// A process must get a turn to die, and others may keep it from one. Who
+		// is in the group dies in one stroke.
+		if m.group != nil {
+			if err := m.group.Kill(ctx); err != nil {
+				return cove.Wrap(cove.Unavailable, err, "sandbox %s cannot be ended", m.name)
+			}
 		}
 		if err := ctx.Err(); err != nil {
 			return cove.Wrap(cove.Timeout, err, "sandbox %s did not end in time", m.name).Remedy("try again")

@@ -42,5 +42,6 @@ const (
 	tempFiles      = 65_536
 	sharedSize     = 64 * cove.MiB
 	sharedFiles    = 4096
-	openFiles      = 16_384
+	openFiles      = 16_384 // of an agent; programs may have half of them
+	fewFiles       = 1024
 )

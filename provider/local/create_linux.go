@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/internal/guest"
 	"github.com/cove-sandbox/cove/internal/linux/cgroup"
@@ -59,8 +61,26 @@ func (p *Provider) admit(ctx context.Context, id cove.ID, spec cove.Spec) (*host
 	if spec.Snapshot != "" {
 		return nil, cove.Capabilities{}, spec, cove.Errorf(cove.Unsupported, "provider %s has no snapshots", name)
 	}
+	if err := fits(spec.Workspace); err != nil {
+		return nil, cove.Capabilities{}, spec, err
+	}
 	caps := h.capabilities()
 	return h, caps, spec, caps.Check(name, spec)
+}
+
+// fits refuses a workspace in memory that is more than this machine has: its
+// size would be a promise, and its bound none.
+func fits(w cove.Workspace) error {
+	var info unix.Sysinfo_t
+	if unix.Sysinfo(&info) != nil {
+		return nil
+	}
+	all := cove.Bytes(uint64(info.Totalram) * uint64(info.Unit)) //nolint:gosec,unconvert // of a machine; 32 bits on some
+	if w.Kind == cove.WorkspaceMemory && w.Size > all {
+		return cove.Errorf(cove.Unsupported, "workspace.size_mb: %s are more than the %s of memory that this machine has", w.Size, all).
+			With("field", "workspace.size_mb").Remedy("ask for less")
+	}
+	return nil
 }
 
 // placesOf is the room for files. In memory it must have bounds. Files in /tmp
@@ -167,8 +187,8 @@ func (m *made) limit(spec cove.Spec, has cove.Isolation) error {
 	var l cgroup.Limits
 	r := spec.Resources
 	if r.Memory > 0 && has.Memory == cove.Hard {
-		// What is in these counts as memory, too, and cannot be reclaimed.
-		l.Memory = int64(r.Memory) + placesOf(spec).Workspace.Size + int64(sharedSize)
+		// What is in it counts as memory, too, and cannot be reclaimed.
+		l.Memory = int64(r.Memory) + placesOf(spec).Workspace.Size
 	}
 	if has.CPU == cove.Hard {
 		l.CPUs = r.CPUs

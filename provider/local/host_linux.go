@@ -106,8 +106,12 @@ func canBecome() bool {
 	return sets[0].Effective&need == need && mapped("/proc/self/uid_map") && mapped("/proc/self/gid_map")
 }
 
-// lastUser is the last that may be given to a sandbox.
-const lastUser = 300_000
+// firstUser and lastUser bound those that may be given to sandboxes: above what
+// distributions give to people, to their containers and to services.
+const (
+	firstUser = 1_900_000_000
+	lastUser  = firstUser + 100_000
+)
 
 // mapped reports whether a user namespace has all the users that we give away.
 func mapped(path string) bool {
@@ -138,7 +142,7 @@ func openLeases(file string) (*userns.Leases, error) {
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return nil, err
 	}
-	return userns.OpenLeases(userns.LeaseConfig{File: file, Count: lastUser - 200_000})
+	return userns.OpenLeases(userns.LeaseConfig{File: file, First: firstUser, Count: lastUser - firstUser})
 }
 
 // support says what control groups can enforce here.

@@ -25,12 +25,12 @@ import (
 func TestMapped(t *testing.T) {
 	for text, want := range map[string]bool{
 		"         0          0 4294967295\n": true,
-		"0 100000 300000\n":                  true,
-		"1000 0 1\n0 100000 400000\n":        true,
-		"0 0 299999\n":                       false,
+		"0 100000 1900100000\n":              true,
+		"1000 0 1\n0 100000 2000000000\n":    true,
+		"0 0 1900099999\n":                   false,
 		"0 1000 1\n":                         false,
 		"1 0 4294967294\n":                   false,
-		"0 0\nx 0 300000\n0 0 -1\n":          false,
+		"0 0\nx 0 2000000000\n0 0 -1\n":      false,
 		"":                                   false,
 	} {
 		file := filepath.Join(t.TempDir(), "map")

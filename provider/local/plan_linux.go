@@ -63,8 +63,9 @@ func limits() []fence.Limit {
 	list := []fence.Limit{{Resource: unix.RLIMIT_CORE}}
 	var now unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &now) == nil {
-		// Above our own it cannot be.
-		list = append(list, fence.Limit{Resource: unix.RLIMIT_NOFILE, Most: min(now.Max, openFiles)})
+		// Above our own it cannot be, and where sandboxes are our own user it must
+		// be below: see the agent's limit for programs.
+		list = append(list, fence.Limit{Resource: unix.RLIMIT_NOFILE, Most: min(max(now.Max/2, min(now.Max, fewFiles)), openFiles)})
 	}
 	return list
 }
@@ -84,7 +85,7 @@ func newRoot(top, stage string) fence.Root {
 			{Path: "/mnt", Mode: 0o755},
 			{Path: "/opt", Mode: 0o755},
 			{Path: "/proc", Mode: 0o555},
-			{Path: "/root", Mode: 0o711}, // somebody's interpreter may be below it
+			{Path: "/root", Mode: 0o111}, // somebody's interpreter may be below it
 			{Path: "/run", Mode: 0o755},
 			{Path: "/srv", Mode: 0o755},
 			{Path: "/sys", Mode: 0o555},

@@ -4,6 +4,7 @@ package agent
 
 import (
 	"context"
+	"os"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -124,15 +125,20 @@ func (s *server) kill(m *protocol.Message) {
 			return
 		}
 		if err := forkexec.KillTree(context.Background(), roots...); err != nil {
-			killGroups(roots)
+			killBlindly(roots)
 		}
 	}
 	s.reply(m.ID, protocol.Reply{Errno: uint32(unix.EBUSY)})
 }
 
-// killGroups ends processes as far as their groups go, which is all that can be
-// done without /proc, and gives each a second to be gone.
-func killGroups(roots []int) {
+// killBlindly ends processes that cannot be looked for, without /proc: the first
+// process of a sandbox ends all others, since who left his group might belong to
+// them; anybody else can go only as far as groups go. Each has a second to be
+// gone.
+func killBlindly(roots []int) {
+	if os.Getpid() == 1 {
+		_ = unix.Kill(-1, unix.SIGKILL)
+	}
 	for _, pid := range roots {
 		_ = unix.Kill(-pid, unix.SIGKILL)
 		_ = unix.Kill(pid, unix.SIGKILL)

@@ -20,6 +20,7 @@ import (
 const (
 	maxPrograms = 1024
 	maxFileOps  = 128
+	maxKills    = 2 * maxPrograms // by its time limit and by its owner
 )
 
 // server answers one host.
@@ -27,6 +28,7 @@ type server struct {
 	link  protocol.Link
 	null  int
 	slots chan struct{} // one for each file operation
+	kills chan struct{} // one for each program that is being ended
 	files forkexec.Limit
 
 	// forks is held while a program is started: a child that is not known
@@ -50,7 +52,7 @@ func newServer(link protocol.Link) (*server, error) {
 		return nil, err
 	}
 	return &server{
-		link: link, null: null, slots: make(chan struct{}, maxFileOps), files: openFiles(),
+		link: link, null: null, slots: make(chan struct{}, maxFileOps), kills: make(chan struct{}, maxKills), files: openFiles(),
 		programs: map[uint64]*program{}, family: f,
 	}, nil
 }
@@ -124,21 +126,22 @@ func (s *server) handle(m *protocol.Message) {
 
 // later runs what may take long.
 func (s *server) later(m *protocol.Message) {
+	// What ends programs must not wait for files, nor be refused because of them.
+	slots, do := s.slots, s.file
+	if m.Kind == protocol.KindKill {
+		slots, do = s.kills, s.kill
+	}
 	select {
-	case s.slots <- struct{}{}:
+	case slots <- struct{}{}:
 	default:
 		s.reply(m.ID, protocol.Reply{Reason: protocol.ReasonBusy})
 		closeStreams(m)
 		return
 	}
 	go func() {
-		defer func() { <-s.slots }()
+		defer func() { <-slots }()
 		defer closeStreams(m)
-		if m.Kind == protocol.KindKill {
-			s.kill(m)
-			return
-		}
-		s.file(m)
+		do(m)
 	}()
 }
 

@@ -141,13 +141,16 @@ func startError(err error, name string) error {
 }
 
 // openFiles is the usual limit of programs, many of which cannot deal with more.
-// Go raises its own for the agent, and they would inherit that.
+// Go raises its own for the agent, and they would inherit that. Who wants more
+// can have half of the agent's: the kernel counts descriptors on their way
+// through sockets by user, and programs must leave the agent some.
 func openFiles() forkexec.Limit {
 	const usual = 1024
 	l := forkexec.Limit{Resource: unix.RLIMIT_NOFILE, Soft: usual, Hard: usual}
 	var own unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &own); err == nil {
-		l.Soft, l.Hard = min(usual, own.Max), own.Max
+		l.Soft = min(usual, own.Max)
+		l.Hard = max(l.Soft, own.Max/2)
 	}
 	return l
 }

@@ -65,7 +65,13 @@ func (h home) setMemory(limit int64) error {
 		}
 		return nil
 	}
-	const memory, sum = "memory.limit_in_bytes", "memory.memsw.limit_in_bytes"
+	// Version 1 counts the buffers of sockets apart.
+	const memory, sum, sockets = "memory.limit_in_bytes", "memory.memsw.limit_in_bytes", "memory.kmem.tcp.limit_in_bytes"
+	if exists(h.dir, sockets) {
+		if err := write(h.dir, sockets, text); err != nil {
+			return err
+		}
+	}
 	if !exists(h.dir, sum) {
 		return write(h.dir, memory, text)
 	}

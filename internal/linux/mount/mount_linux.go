@@ -42,10 +42,14 @@ func Proc(target string) error {
 	return failure("proc on", target, unix.Mount("proc", target, "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""))
 }
 
-// Terminals mounts pseudo terminals of its own, with a ptmx that everybody may
-// open.
+// maxTerminals bounds the terminals of one mount: the kernel has some thousands
+// for all of them together.
+const maxTerminals = "64"
+
+// Terminals mounts pseudo terminals of its own, a few of them, with a ptmx that
+// everybody may open.
 func Terminals(target string) error {
-	return failure("devpts on", target, unix.Mount("devpts", target, "devpts", unix.MS_NOSUID|unix.MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0620"))
+	return failure("devpts on", target, unix.Mount("devpts", target, "devpts", unix.MS_NOSUID|unix.MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0620,max="+maxTerminals))
 }
 
 // Detach takes away what is mounted at target, with everything below it, as soon

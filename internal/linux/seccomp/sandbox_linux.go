@@ -51,12 +51,11 @@ var processCalls = []string{
 	"capget", "capset", "execve", "execveat", "exit", "exit_group", "futex", "futex_requeue", "futex_wait",
 	"futex_waitv", "futex_wake", "get_robust_list", "getcpu", "getegid", "geteuid", "getgid", "getgroups", "getpgid",
 	"getpid", "getppid", "getpriority", "getrandom", "getresgid", "getresuid", "getrlimit", "getrusage", "getsid",
-	"gettid", "getuid", "ioprio_get", "ioprio_set", "landlock_add_rule", "landlock_create_ruleset",
+	"gettid", "getuid", "ioprio_get", "landlock_add_rule", "landlock_create_ruleset",
 	"landlock_restrict_self", "pidfd_open", "restart_syscall", "rseq", "rseq_slice_yield",
 	"sched_get_priority_max", "sched_get_priority_min", "sched_getaffinity", "sched_getattr", "sched_getparam",
-	"sched_getscheduler", "sched_rr_get_interval", "sched_setaffinity", "sched_setattr", "sched_setparam",
-	"sched_setscheduler", "sched_yield", "set_robust_list", "set_tid_address", "setfsgid", "setfsuid", "setgid",
-	"setgroups", "setpgid", "setpriority", "setregid", "setresgid", "setresuid", "setreuid", "setrlimit", "setsid",
+	"sched_getscheduler", "sched_rr_get_interval", "sched_yield", "set_robust_list", "set_tid_address", "setfsgid", "setfsuid", "setgid",
+	"setgroups", "setpgid", "setregid", "setresgid", "setresuid", "setreuid", "setrlimit", "setsid",
 	"setuid", "sysinfo", "uname", "wait4", "waitid",
 }
 

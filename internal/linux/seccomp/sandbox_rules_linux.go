@@ -7,6 +7,9 @@ import "golang.org/x/sys/unix"
 const namespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC |
 	unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET
 
+// ioprioProcess is IOPRIO_WHO_PROCESS.
+const ioprioProcess = 1
+
 // Values of personality(2).
 const (
 	personalityQuery = 0xffffffff
@@ -37,10 +40,22 @@ func processRules() []Rule {
 			Else:  Fail(unix.EPERM),
 		},
 		{
-			// Limits of its own. Those of the agent, who is the same user, are the
-			// agent's.
-			Calls: []string{"prlimit64"},
+			// Limits and turns of its own. Those of the agent, who is the same user,
+			// are the agent's: one that gets no turn can neither end a program nor
+			// die.
+			Calls: []string{"prlimit64", "sched_setaffinity", "sched_setattr", "sched_setparam", "sched_setscheduler"},
 			Cases: []Case{{When: []Check{{Arg: 0, In: []uint32{0}}}, Then: Allow}},
+			Else:  Fail(unix.EPERM),
+		},
+		{
+			// Argument 0 says whose number argument 1 is: a process's.
+			Calls: []string{"setpriority"},
+			Cases: []Case{{When: []Check{{Arg: 0, In: []uint32{unix.PRIO_PROCESS}}, {Arg: 1, In: []uint32{0}}}, Then: Allow}},
+			Else:  Fail(unix.EPERM),
+		},
+		{
+			Calls: []string{"ioprio_set"},
+			Cases: []Case{{When: []Check{{Arg: 0, In: []uint32{ioprioProcess}}, {Arg: 1, In: []uint32{0}}}, Then: Allow}},
 			Else:  Fail(unix.EPERM),
 		},
 		{

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -234,7 +235,32 @@ func agentLimits(mission) verdict {
 	var t tally
 	l := unix.Rlimit{}
 	t.make(call{name: "prlimit of the agent", do: func() error { return unix.Prlimit(1, unix.RLIMIT_NOFILE, &l, nil) }})
+	// An agent that gets no turn ends nobody, and does not die itself.
+	var first unix.CPUSet
+	first.Set(0)
+	idle := [1]int32{}
+	const schedIdle, whoProcess, idleClass = 5, 1, 3 << 13
+	t.make(
+		call{name: "affinity of the agent", do: func() error { return unix.SchedSetaffinity(1, &first) }},
+		call{name: "priority of the agent", do: func() error { return unix.Setpriority(unix.PRIO_PROCESS, 1, 19) }},
+		call{name: "scheduler of the agent", do: func() error {
+			_, _, errno := unix.Syscall(unix.SYS_SCHED_SETSCHEDULER, 1, schedIdle, uintptr(unsafe.Pointer(&idle))) //nolint:gosec // what the call takes
+			return refusal(errno)
+		}},
+		call{name: "disk priority of the agent", do: func() error {
+			_, _, errno := unix.Syscall(unix.SYS_IOPRIO_SET, whoProcess, 1, idleClass)
+			return refusal(errno)
+		}},
+	)
 	return t.verdict()
+}
+
+// refusal is nil for a call that was not refused.
+func refusal(errno unix.Errno) error {
+	if errno == 0 {
+		return nil
+	}
+	return errno
 }
 
 // agentSignals sends every signal to process 1, but only where that is not the

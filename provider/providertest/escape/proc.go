@@ -61,7 +61,7 @@ func leaveCore(ctx context.Context, r *round) verdict {
 func agentAttacks() []Attack {
 	signals := kernel("agent_signals", "kill and stop the agent")
 	signals.own, signals.armed, signals.run = fresh, true, signalAgent
-	bounds := kernel("agent_limits", "take the agent's limits down")
+	bounds := kernel("agent_limits", "take the agent's limits and turns down")
 	bounds.own, bounds.armed = fresh, true
 	return []Attack{
 		kernel("agent_memory", "read and write the memory, descriptors and environment of the agent"),
