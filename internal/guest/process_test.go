@@ -407,3 +407,34 @@ func TestOutOfMemory(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 }
+
+// TestKillBesideFiles keeps the agent busy with as many file calls as it takes
+// at once: programs must end in time all the same.
+func TestKillBesideFiles(t *testing.T) {
+	c := connect(t, place{})
+	ctx, cancel := context.WithCancel(t.Context())
+	var watchers sync.WaitGroup
+	defer watchers.Wait()
+	defer cancel()
+	refused := make(chan error, 1)
+	for range 200 {
+		watchers.Go(func() {
+			for _, err := range c.Files().Watch(ctx, ".") {
+				if err == nil {
+					continue
+				}
+				select {
+				case refused <- err:
+				default:
+				}
+			}
+		})
+	}
+	if err := <-refused; cove.CodeOf(err) != cove.Exhausted {
+		t.Fatalf("one watch too many gives %v", err)
+	}
+	r, _, _ := run(t, c, cove.Command{Argv: []string{"sleep", "1000"}, Limits: cove.Limits{Wall: 50 * time.Millisecond}})
+	if r.Outcome != cove.TimedOut {
+		t.Errorf("the program ended as %s", r.Outcome)
+	}
+}

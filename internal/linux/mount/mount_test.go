@@ -300,6 +300,21 @@ func pivot(base string, _ []string) error {
 	return nil
 }
 
+// terminals opens as many as there may be, and one more.
+func terminals(ptmx string) error {
+	const most = 64
+	for i := range most + 1 {
+		fd, err := unix.Open(ptmx, unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+		if (i < most) != (err == nil) || err != nil && !errors.Is(err, unix.ENOSPC) {
+			return fmt.Errorf("terminal %d: %w", i+1, errors.Join(errors.New("unexpected"), err))
+		}
+		if err == nil {
+			defer func() { _ = unix.Close(fd) }()
+		}
+	}
+	return nil
+}
+
 // systems mounts the file systems of the kernel.
 func systems(base string, _ []string) error {
 	if err := mkdirs(base+"/proc", base+"/pts"); err != nil {
@@ -312,11 +327,7 @@ func systems(base string, _ []string) error {
 	if self, err := os.Readlink(base + "/proc/self"); err != nil || self != "1" {
 		return fmt.Errorf("/proc/self is %s: %w", self, err)
 	}
-	f, err := os.OpenFile(base+"/pts/ptmx", os.O_RDWR, 0)
-	if err != nil {
-		return err
-	}
-	if err := f.Close(); err != nil {
+	if err := terminals(base + "/pts/ptmx"); err != nil {
 		return err
 	}
 	file, bound := base+"/file", base+"/bound"
