@@ -56,6 +56,14 @@ type Dialer interface {
 	Dial(ctx context.Context, port int) (net.Conn, error)
 }
 
+// Mortal is a Sandbox that can die by itself, as when the kernel kills what holds
+// it. It is no power of a provider, only a way to learn of it in time.
+type Mortal interface {
+	// Died is closed when the sandbox has ended without Destroy. Destroy still
+	// frees what it held.
+	Died() <-chan struct{}
+}
+
 // Mold is what prepared sandboxes have in common: what is slow to make and the
 // same for every caller. The pool is keyed by it.
 type Mold struct {

@@ -8,7 +8,7 @@ import (
 	"github.com/cove-sandbox/cove"
 )
 
-// expire ends the sessions whose time is up.
+// expire ends the sessions whose time is up, or whose sandbox has died.
 func (e *Engine) expire(ctx context.Context) (int64, error) {
 	var n int64
 	var failed error
@@ -16,7 +16,7 @@ func (e *Engine) expire(ctx context.Context) (int64, error) {
 		if ctx.Err() != nil {
 			break
 		}
-		if !l.expired(time.Now()) {
+		if _, over := l.over(time.Now()); !over {
 			continue
 		}
 		ended, err := e.expireOne(ctx, l)
@@ -36,13 +36,18 @@ func (e *Engine) expireOne(ctx context.Context, l *lease) (bool, error) {
 	}
 	defer l.giveTurn()
 	s := l.view()
-	if s.State == cove.Ended || !l.expired(time.Now()) {
+	cause, over := l.over(time.Now())
+	if s.State == cove.Ended || !over {
 		return false, nil
 	}
-	if err := e.end(ctx, l, cove.ReasonSessionExpired); err != nil {
+	if err := e.end(ctx, l, cause); err != nil {
 		return false, err
 	}
-	e.note(ctx, "session.expired", s, cove.ReasonSessionExpired)
+	kind := "session.expired"
+	if cause == cove.ReasonNodeLost {
+		kind = "session.lost"
+	}
+	e.note(ctx, kind, s, cause)
 	return true, nil
 }
 

@@ -20,8 +20,8 @@ func (e *Engine) find(tenant string, id cove.ID) (*lease, error) {
 		if l.tenant != tenant {
 			return nil, noSession(id)
 		}
-		if l.expired(time.Now()) {
-			return nil, gone(&cove.Session{Cause: cove.ReasonSessionExpired})
+		if cause, over := l.over(time.Now()); over {
+			return nil, gone(&cove.Session{Cause: cause})
 		}
 		return l, nil
 	}

@@ -114,6 +114,22 @@ func (l *lease) expired(now time.Time) bool {
 	return l.busy == 0 && !now.Before(l.rec.ExpiresAt)
 }
 
+// over reports whether the session has ended and nobody has cleaned up yet, and
+// why.
+func (l *lease) over(now time.Time) (cause string, over bool) {
+	l.mu.Lock()
+	sandbox := l.sandbox
+	l.mu.Unlock()
+	if m, ok := cove.As[cove.Mortal](sandbox); ok {
+		select {
+		case <-m.Died():
+			return cove.ReasonNodeLost, true
+		default:
+		}
+	}
+	return cove.ReasonSessionExpired, l.expired(now)
+}
+
 // touch marks activity. The caller holds mu.
 func (l *lease) touch(now time.Time) {
 	l.rec.LastActivity = now

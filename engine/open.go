@@ -77,8 +77,7 @@ func (e *Engine) reuse(ctx context.Context, l *lease, req cove.OpenRequest, spec
 	}
 	defer l.giveTurn()
 	s := l.view()
-	if !s.State.Live() || l.expired(time.Now()) {
-		cause := cove.ReasonSessionExpired
+	if cause, over := l.over(time.Now()); over || !s.State.Live() {
 		if s.State == cove.Failed {
 			cause = s.Cause
 		}

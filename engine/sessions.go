@@ -47,7 +47,10 @@ func (p sessions) List(ctx context.Context, f cove.SessionFilter) iter.Seq2[*cov
 		var found []*cove.Session
 		now := time.Now()
 		for _, l := range p.v.e.snapshotLeases() {
-			if s := l.view(); s.ID > f.After && f.Match(s) && !l.expired(now) {
+			if _, over := l.over(now); over {
+				continue
+			}
+			if s := l.view(); s.ID > f.After && f.Match(s) {
 				found = append(found, s)
 			}
 		}

@@ -127,7 +127,7 @@ func (p *Provider) forget(id cove.ID) {
 // settle makes something that was built the sandbox of a spec, or ends it. conn
 // is nil where the agent was not greeted yet.
 func (p *Provider) settle(ctx context.Context, m *made, conn *guest.Conn, id cove.ID, spec cove.Spec, caps cove.Capabilities) (cove.Sandbox, error) {
-	s := &sandbox{p: p, id: id, conn: conn, groups: m.group, made: m, isolation: caps.For(spec.Workspace.Kind)}
+	s := &sandbox{p: p, id: id, died: make(chan struct{}), conn: conn, groups: m.group, made: m, isolation: caps.For(spec.Workspace.Kind)}
 	err := m.limit(spec, s.isolation)
 	switch {
 	case err != nil:
@@ -140,6 +140,7 @@ func (p *Provider) settle(ctx context.Context, m *made, conn *guest.Conn, id cov
 		err = p.register(s)
 	}
 	if err == nil {
+		go s.watch()
 		return s, nil
 	}
 	if s.conn != nil {

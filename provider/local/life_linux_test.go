@@ -299,6 +299,8 @@ func TestAgentKilled(t *testing.T) {
 	must(t, unix.Kill(local.PID(s), unix.SIGKILL))
 	_, err = program.Wait(t.Context())
 	wants(t, cove.Unavailable, err, "wait")
+	m, _ := cove.As[cove.Mortal](s)
+	<-m.Died()
 	_, err = s.Start(t.Context(), cove.Command{Argv: []string{"true"}})
 	wants(t, cove.Unavailable, err, "start")
 	_, err = s.Files().Stat(t.Context(), ".")
@@ -310,7 +312,15 @@ func TestAgentKilled(t *testing.T) {
 	if got := ids(t, p); len(got) != 0 {
 		t.Errorf("listed are %v", got)
 	}
-	says(t, create(t, p))
+	second := create(t, p)
+	says(t, second)
+	must(t, second.Destroy(t.Context()))
+	m, _ = cove.As[cove.Mortal](second)
+	select {
+	case <-m.Died():
+		t.Error("what was destroyed is said to have died")
+	default:
+	}
 }
 
 // TestCloseWhileMaking: what is being made when the provider closes is gone

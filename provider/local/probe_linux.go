@@ -146,7 +146,7 @@ func (h *hostSide) notes(has cgroup.Support) []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.plan != nil && !h.plan.Proc {
-		notes = append(notes, "sandboxes have no /proc, since this container masks its own: some programs miss it, and ending one program of a sandbox may end others; "+
+		notes = append(notes, "sandboxes have no /proc, since this container masks its own: some programs miss it, and ending one program of a sandbox ends them all; "+
 			"run the container with --security-opt systempaths=unconfined")
 	}
 	if !h.become {

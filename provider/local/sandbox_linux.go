@@ -11,7 +11,8 @@ import (
 	"github.com/cove-sandbox/cove/internal/linux/cgroup"
 )
 
-// sandbox is a live one. It implements [cove.Sandbox] and [cove.Dialer].
+// sandbox is a live one. It implements [cove.Sandbox], [cove.Dialer] and
+// [cove.Mortal].
 type sandbox struct {
 	p         *Provider
 	id        cove.ID
@@ -20,13 +21,15 @@ type sandbox struct {
 	groups    *cgroup.Group // nil where there are none
 
 	mu   sync.Mutex
-	made *made // nil when it is gone
-	gone bool  // the connection is closed
+	made *made         // nil when it is gone
+	gone bool          // the connection is closed
+	died chan struct{} // closed when it was lost
 }
 
 var (
 	_ cove.Sandbox = (*sandbox)(nil)
 	_ cove.Dialer  = (*sandbox)(nil)
+	_ cove.Mortal  = (*sandbox)(nil)
 )
 
 // environment is what every program of a sandbox has. More are directories to
@@ -41,6 +44,19 @@ func environment(spec map[string]string, more []string) map[string]string {
 	}
 	maps.Copy(env, spec)
 	return env
+}
+
+// Died implements [cove.Mortal].
+func (s *sandbox) Died() <-chan struct{} { return s.died }
+
+// watch waits for the end of the agent, and says so if nobody wanted it.
+func (s *sandbox) watch() {
+	<-s.conn.Done()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.gone {
+		close(s.died)
+	}
 }
 
 // ID implements [cove.Sandbox].

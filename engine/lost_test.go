@@ -1,0 +1,70 @@
+package engine_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/engine"
+)
+
+// mortals makes sandboxes that can be made to die.
+type mortals struct {
+	cove.Provider
+
+	last *mortal
+}
+
+type mortal struct {
+	cove.Sandbox
+
+	died chan struct{}
+}
+
+func (m *mortal) Died() <-chan struct{} { return m.died }
+
+func (p *mortals) Create(ctx context.Context, id cove.ID, spec cove.Spec) (cove.Sandbox, error) {
+	s, err := p.Provider.Create(ctx, id, spec)
+	if err != nil {
+		return nil, err
+	}
+	p.last = &mortal{Sandbox: s, died: make(chan struct{})}
+	return p.last, nil
+}
+
+// TestSandboxThatDied: its session is gone, says why, and makes room for a new
+// one of the same user and thread.
+func TestSandboxThatDied(t *testing.T) {
+	w := newWorld(t)
+	p := &mortals{}
+	boss := w.open(func(c *engine.Config) {
+		p.Provider = c.Providers[0]
+		c.Providers = []cove.Provider{p}
+	}).As(boss)
+	spec := cove.Spec{User: "ada", Thread: "t"}
+	first := mustOpen(t, boss, spec)
+	if again := mustOpen(t, boss, spec); again.ID != first.ID {
+		t.Fatalf("a live session is not found: %s and %s", first.ID, again.ID)
+	}
+	close(p.last.died)
+	_, err := boss.Processes(first.ID).Exec(t.Context(), cove.ExecRequest{Line: "echo hi"})
+	wantCode(t, err, cove.NotFound, cove.ReasonNodeLost)
+	for s := range boss.Sessions().List(t.Context(), cove.SessionFilter{}) {
+		t.Errorf("a dead session is listed: %+v", s)
+	}
+	second := mustOpen(t, boss, spec)
+	if second.ID == first.ID {
+		t.Error("a dead session was handed out")
+	}
+	if got := sh(t, boss, second.ID, "echo hi"); got != "hi\n" {
+		t.Errorf("got %q", got)
+	}
+	_, err = boss.Sessions().Get(t.Context(), first.ID)
+	wantCode(t, err, cove.NotFound, cove.ReasonNodeLost)
+
+	close(p.last.died)
+	control(t, boss, "expiry", cove.RunTask)
+	if n := held(t, w.provider); n != 0 {
+		t.Errorf("%d sandboxes are left", n)
+	}
+}
