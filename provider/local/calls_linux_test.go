@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
@@ -184,6 +185,25 @@ func TestNoProc(t *testing.T) {
 	must(t, err)
 	if _, err := program.Wait(t.Context()); err != nil || out.Len() != 0 {
 		t.Errorf("/proc has %q, %v", out.String(), err)
+	}
+	// Nobody can be looked for, and still nobody outlives a time limit.
+	const line = `setsid sh -c 'while :; do date +%N > beat; sleep 0.02; done' & sleep 1000`
+	program, err = s.Start(t.Context(), cove.Command{Argv: []string{"sh", "-c", line}, Limits: cove.Limits{Wall: 500 * time.Millisecond}})
+	must(t, err)
+	if r, err := program.Wait(t.Context()); err != nil || r.Outcome != cove.TimedOut {
+		t.Errorf("the end is %+v, %v", r, err)
+	}
+	beats := func() string {
+		t.Helper()
+		var out bytes.Buffer
+		program, err := s.Start(t.Context(), cove.Command{Argv: []string{"sh", "-c", "cat beat; sleep 0.3; cat beat"}, Stdout: &out})
+		must(t, err)
+		_, err = program.Wait(t.Context())
+		must(t, err)
+		return out.String()
+	}
+	if first, second, ok := strings.Cut(beats(), "\n"); !ok || first+"\n" != second {
+		t.Errorf("a child in a session of its own goes on: %q, %q", first, second)
 	}
 }
 
