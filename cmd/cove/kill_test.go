@@ -67,11 +67,13 @@ func TestKilledServerAgreesWithItself(t *testing.T) {
 	end := server(t, home)
 	c := connect(t, home)
 	const callers = 1000
-	var answers atomic.Int64
+	var opened, closed atomic.Int64
 	enough := make(chan struct{})
-	counted := func() {
-		if answers.Add(1) == callers/2 {
-			close(enough)
+	var once sync.Once
+	counted := func(n *atomic.Int64) {
+		n.Add(1)
+		if opened.Load() >= callers/3 && closed.Load() >= callers/20 {
+			once.Do(func() { close(enough) })
 		}
 	}
 	var all sync.WaitGroup
@@ -83,12 +85,12 @@ func TestKilledServerAgreesWithItself(t *testing.T) {
 			if err != nil {
 				return // the server is gone
 			}
-			counted()
+			counted(&opened)
 			if i%3 == 0 {
 				return // and stays open
 			}
 			if _, err := c.Sessions().Close(ctx, s.ID, false); err == nil {
-				counted()
+				counted(&closed)
 			}
 		})
 	}

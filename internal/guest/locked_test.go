@@ -64,7 +64,7 @@ func TestLockedUp(t *testing.T) {
 			script string
 			want   string
 		}{
-			"limits":        {"ulimit -Sn; ulimit -Hn; ulimit -c", "1024\n4096\n0\n"},
+			"limits":        {"ulimit -Sn; ulimit -Hn; ulimit -c", "1024\n2048\n0\n"},
 			"privileges":    {"grep -E '^(CapEff|CapBnd|NoNewPrivs|Seccomp):' /proc/self/status | tr -d '\\t'", "CapEff:0000000000000000\nCapBnd:0000000000000000\nNoNewPrivs:1\nSeccomp:2\n"},
 			"descriptors":   {"ls /proc/self/fd", "0\n1\n2\n3\n"},
 			"read-only":     {"echo x 2>&- >/etc/x || echo refused", "refused\n"},

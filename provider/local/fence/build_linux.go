@@ -2,9 +2,7 @@ package fence
 
 import (
 	"errors"
-	"fmt"
 	"os"
-	"runtime"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -43,7 +41,7 @@ type Builder struct {
 	proc       int
 	null       int
 	filter     seccomp.Program
-	networks   chan (<-chan network) // begun before they are needed
+	rooms      chan room // begun before they are needed
 }
 
 // NewBuilder returns one for a plan. The descriptors are of the agent's
@@ -57,14 +55,14 @@ func NewBuilder(p *Plan, executable, proc int) (*Builder, error) {
 	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: "/dev/null", Err: err}
 	}
-	return &Builder{plan: p, executable: executable, proc: proc, null: null, filter: filter, networks: make(chan (<-chan network), 1)}, nil
+	return &Builder{plan: p, executable: executable, proc: proc, null: null, filter: filter, rooms: make(chan room, 1)}, nil
 }
 
 // Close lets go of what the builder opened. What it built lives on.
 func (b *Builder) Close() error {
 	select {
-	case begun := <-b.networks:
-		waste(begun)
+	case r := <-b.rooms:
+		close(r.work)
 	default:
 	}
 	return unix.Close(b.null)
@@ -82,16 +80,21 @@ func (b *Builder) settle() error {
 
 // Build makes a sandbox and starts its agent. With an error nothing is left.
 func (b *Builder) Build(o Order, h Handles) (Sandbox, error) {
-	var ordered <-chan network
-	if b.plan.Network {
-		ordered = b.order()
+	type result struct {
+		box Sandbox
+		err error
 	}
-	var s Sandbox
-	err := onThread(func() (err error) {
-		s, err = b.build(o, h, ordered)
-		return err
-	})
-	return s, err
+	done := make(chan result, 1)
+	b.take().work <- func(err error) {
+		if err != nil {
+			done <- result{err: err}
+			return
+		}
+		box, err := b.build(o, h)
+		done <- result{box, err}
+	}
+	r := <-done
+	return r.box, r.err
 }
 
 // Resize gives the places of a sandbox other bounds. The handles are those that
@@ -116,34 +119,10 @@ func Resize(handles []int, to Places) error {
 	return nil
 }
 
-// onThread runs f on a thread that nobody uses afterwards.
-func onThread(f func() error) error {
-	done := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread()
-		if unix.Gettid() == unix.Getpid() {
-			// The first thread of a process cannot end before the process: what it
-			// entered would never be left again.
-			done <- onThread(f)
-			runtime.UnlockOSThread()
-			return
-		}
-		done <- f()
-	}()
-	return <-done
-}
-
-// namespaces are those that the thread makes; the first process makes the rest.
-const namespaces = unix.CLONE_FS | unix.CLONE_NEWNS | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
-
-func (b *Builder) build(o Order, h Handles, ordered <-chan network) (s Sandbox, err error) {
-	if s.Handles, err = b.prepare(o); err == nil && ordered != nil {
-		err = enter(ordered)
-	} else if ordered != nil {
-		waste(ordered)
-	}
+// build makes a sandbox in the room of the calling thread.
+func (b *Builder) build(o Order, h Handles) (s Sandbox, err error) {
 	var p initproc.Process
-	if err == nil {
+	if s.Handles, err = b.furnish(o); err == nil {
 		p, err = b.start(o, h)
 	}
 	if err == nil && b.plan.Root.Evidence != "" {
@@ -160,23 +139,6 @@ func (b *Builder) build(o Order, h Handles, ordered <-chan network) (s Sandbox, 
 	return s, nil
 }
 
-// prepare makes the calling thread's surroundings those of the sandbox, but for
-// the network.
-func (b *Builder) prepare(o Order) (handles []int, err error) {
-	if err := unix.Unshare(namespaces); err != nil {
-		return nil, &initproc.Error{Step: "unshare", Errno: errnoOf(err)}
-	}
-	if err := unix.Sethostname([]byte(b.plan.Host)); err != nil {
-		return nil, fmt.Errorf("host name: %w", err)
-	}
-	if !b.rooted {
-		if err := b.plan.Root.build(); err != nil {
-			return nil, err
-		}
-	}
-	return b.furnish(o)
-}
-
 // furnish mounts what is the sandbox's own.
 func (b *Builder) furnish(o Order) (handles []int, err error) {
 	owner := int(o.Outside)
@@ -187,9 +149,6 @@ func (b *Builder) furnish(o Order) (handles []int, err error) {
 		return mount.Tmpfs{Size: n.Size, Files: n.Files, Mode: mode, UID: owner, GID: owner, Flags: mount.NoSetuid | mount.NoDevices}
 	}
 	if err := at(b.plan.Shared, 0o777|os.ModeSticky).Mount("/dev/shm"); err != nil {
-		return nil, err
-	}
-	if err := mount.Terminals("/dev/pts"); err != nil {
 		return nil, err
 	}
 	workspace, temp := at(o.Places.Workspace, 0o755), at(o.Places.Temp, 0o777|os.ModeSticky)
