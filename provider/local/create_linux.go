@@ -72,8 +72,8 @@ func (p *Provider) admit(ctx context.Context, id cove.ID, spec cove.Spec) (*host
 // size would be a promise, and its bound none.
 func fits(w cove.Workspace) error {
 	var info unix.Sysinfo_t
-	if unix.Sysinfo(&info) != nil {
-		return nil
+	if err := unix.Sysinfo(&info); err != nil {
+		return cove.Wrap(cove.Internal, err, "the memory of this machine cannot be read")
 	}
 	all := cove.Bytes(uint64(info.Totalram) * uint64(info.Unit)) //nolint:gosec,unconvert // of a machine; 32 bits on some
 	if w.Kind == cove.WorkspaceMemory && w.Size > all {

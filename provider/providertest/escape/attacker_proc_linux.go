@@ -244,7 +244,7 @@ func agentLimits(mission) verdict {
 		call{name: "affinity of the agent", do: func() error { return unix.SchedSetaffinity(1, &first) }},
 		call{name: "priority of the agent", do: func() error { return unix.Setpriority(unix.PRIO_PROCESS, 1, 19) }},
 		call{name: "scheduler of the agent", do: func() error {
-			_, _, errno := unix.Syscall(unix.SYS_SCHED_SETSCHEDULER, 1, schedIdle, uintptr(unsafe.Pointer(&idle))) //nolint:gosec // what the call takes
+			_, _, errno := unix.Syscall(unix.SYS_SCHED_SETSCHEDULER, 1, schedIdle, uintptr(unsafe.Pointer(&idle)))
 			return refusal(errno)
 		}},
 		call{name: "disk priority of the agent", do: func() error {
