@@ -3,6 +3,7 @@ package fence
 import (
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -128,6 +129,10 @@ func (r *Root) mountPoint(path string, dir bool) error {
 // write makes a file that everybody may read. A hundred of them are made before
 // the first sandbox, each with three calls instead of an os.File's seven.
 func (r *Root) write(path, text string) error {
+	// What is forked meanwhile would hold the file open for writing, and the
+	// tree could not be made read-only.
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 	fd, err := unix.Open(r.at(path), unix.O_CREAT|unix.O_WRONLY|unix.O_CLOEXEC, 0o644)
 	if err != nil {
 		return err

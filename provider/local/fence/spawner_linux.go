@@ -4,6 +4,7 @@ import (
 	"errors"
 	"runtime"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -24,6 +25,9 @@ func Main(socket int) int {
 	// The first thread of the process is where the root is built and stays out of
 	// every sandbox.
 	runtime.LockOSThread()
+	// Go opens what its timers need with the first of them. Opened now, a spawner
+	// holds the same descriptors at its first sandbox and at its last.
+	time.AfterFunc(0, func() {})
 	unix.CloseOnExec(socket)
 	b, err := open(socket)
 	if err != nil {
