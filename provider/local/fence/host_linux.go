@@ -65,7 +65,8 @@ func Launch(p *Plan, executable, proc int) (*Spawner, error) {
 }
 
 func start(p *Plan, executable, socket int) (*os.Process, error) {
-	attr := &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS}
+	// In a session of its own: what is typed at the host's terminal is not for it.
+	attr := &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS, Setsid: true}
 	if !p.Become {
 		attr.Cloneflags |= unix.CLONE_NEWUSER
 		attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Geteuid(), Size: 1}}
@@ -133,6 +134,9 @@ func (s *Spawner) Close() error {
 	defer late.Stop()
 	err := s.socket.Close()
 	<-s.done
+	if errors.Is(err, os.ErrClosed) {
+		return nil // it had ended before
+	}
 	return err
 }
 
