@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/linux/linuxtest"
 	"github.com/cove-sandbox/cove/internal/measure"
 	"github.com/cove-sandbox/cove/provider/fake"
 )
@@ -30,9 +31,8 @@ func script(t *testing.T, name, text string) string {
 // TestMeasureLocal proves that everything is measured, on a pretend provider;
 // the numbers are not looked at.
 func TestMeasureLocal(t *testing.T) {
-	if _, err := measure.Bwrap(t.Context()); err != nil {
-		t.Skip(err)
-	}
+	_, err := measure.Bwrap(t.Context())
+	linuxtest.Need(t, err)
 	o := localOptions{rounds: 3, churn: 5, cove: script(t, "cove", `test "$1" = run && test -n "$COVE_HOME" && test "$SANDBOX_PROVIDER" = fake`)}
 	f, err := measureLocal(t.Context(), o, openFake)
 	if err != nil {
@@ -65,9 +65,8 @@ func TestMeasureLocal(t *testing.T) {
 }
 
 func TestMeasureLocalSaysWhatIsWrong(t *testing.T) {
-	if _, err := measure.Bwrap(t.Context()); err != nil {
-		t.Skip(err)
-	}
+	_, err := measure.Bwrap(t.Context())
+	linuxtest.Need(t, err)
 	broken := errors.New("broken")
 	o := localOptions{rounds: 1, churn: 1, cove: script(t, "cove", "echo no luck >&2; exit 1")}
 	if _, err := measureLocal(t.Context(), o, func(string) (cove.Provider, error) { return nil, broken }); !errors.Is(err, broken) {

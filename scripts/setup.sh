@@ -30,8 +30,8 @@ fi
 if [[ $target != build && $target != bench ]] && ! { command -v "${CC:-gcc}" >/dev/null && [[ -e /usr/include/stdlib.h ]]; }; then
   lacks "gcc libc6-dev" "the race detector needs a C compiler"
 fi
-if [[ $target == bench ]] && ! command -v bwrap >/dev/null; then
-  lacks bubblewrap "the benchmark compares with it"
+if [[ $target == bench || $target == test ]] && ! command -v bwrap >/dev/null; then
+  lacks bubblewrap "the benchmark compares with it, and is tested"
 fi
 if [[ $target == test && $(uname -m) != aarch64 ]] && ! command -v qemu-aarch64 qemu-aarch64-static >/dev/null; then
   lacks qemu-user "the agent for arm64 is tested under an emulator"

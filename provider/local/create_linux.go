@@ -84,9 +84,8 @@ func fits(w cove.Workspace) error {
 }
 
 // placesOf is the room for files. In memory it must have bounds. Files in /tmp
-// are the session's memory, which they may fill by half: what they leave is for
-// the programs, so that the kernel never has to choose between those and the
-// agent.
+// are the session's memory, which they may fill by half: the rest is for the
+// programs.
 func placesOf(spec cove.Spec) fence.Places {
 	p := fence.Places{
 		Workspace: fence.Bounds{Size: int64(spec.Workspace.Size), Files: spec.Workspace.Files},

@@ -19,7 +19,6 @@ import (
 func TestMain(m *testing.M) {
 	linuxtest.Main(m, map[string]linuxtest.Func{
 		"tmpfs":    inside(tmpfs),
-		"resize":   inside(resize),
 		"trees":    inside(resizeTree),
 		"restrict": inside(restrict),
 		"stacked":  inside(stacked),
@@ -59,7 +58,6 @@ func both(t *testing.T, name string, extra uintptr) {
 }
 
 func TestTmpfs(t *testing.T)    { both(t, "tmpfs", 0) }
-func TestResize(t *testing.T)   { both(t, "resize", 0) }
 func TestRestrict(t *testing.T) { both(t, "restrict", 0) }
 func TestStacked(t *testing.T)  { both(t, "stacked", 0) }
 func TestDetached(t *testing.T) { both(t, "detached", 0) }
@@ -155,32 +153,6 @@ func expectFlags(path string, want mount.Flags) error {
 		return fmt.Errorf("nothing is mounted at %s", path)
 	}
 	return nil
-}
-
-func resize(base string, _ []string) error {
-	dir := base + "/t"
-	if err := mkdirs(dir); err != nil {
-		return err
-	}
-	t := mount.Tmpfs{Size: 1 << 20, Files: 10, Mode: 0o755, Flags: mount.NoSetuid}
-	if err := t.Mount(dir); err != nil {
-		return err
-	}
-	t.Size, t.Files = 2<<20, 20
-	if err := t.Resize(dir); err != nil {
-		return err
-	}
-	if n, err := fill(dir); n != 20 {
-		return fmt.Errorf("%d files: %w", n, err)
-	}
-	if n, err := room(dir + "/0"); n != 2<<20 {
-		return fmt.Errorf("%d bytes: %w", n, err)
-	}
-	t.Size = 1 << 20
-	if err := t.Resize(dir); !errors.Is(err, unix.EINVAL) {
-		return fmt.Errorf("smaller than what is in it: %w", err)
-	}
-	return expectFlags(dir, mount.NoSetuid)
 }
 
 // detached makes mounts that are nowhere, and puts them somewhere.
@@ -365,8 +337,6 @@ func wrongs(base string, _ []string) error {
 		"tmpfs":               mount.Tmpfs{Size: 1, Files: 1}.Mount(none),
 		"tmpfs without size":  mount.Tmpfs{Files: 1}.Mount(dir),
 		"tmpfs without files": mount.Tmpfs{Size: 1}.Mount(dir),
-		"resize":              mount.Tmpfs{Size: 1, Files: 1}.Resize(dir),
-		"resize without size": mount.Tmpfs{Files: 1}.Resize(dir),
 	} {
 		if err == nil {
 			return fmt.Errorf("%s: no error", name)

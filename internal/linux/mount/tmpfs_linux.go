@@ -62,18 +62,9 @@ func (t Tmpfs) Mount(target string) error {
 	return failure("tmpfs on", target, unix.Mount("tmpfs", target, "tmpfs", t.Flags.bits(), join(options)))
 }
 
-// Resize gives the one at target these bounds and flags. It fails if more is in
-// it already. Mode and owner stay as they are.
-func (t Tmpfs) Resize(target string) error {
-	options, err := t.options()
-	if err != nil {
-		return err
-	}
-	return failure("resize tmpfs on", target, unix.Mount("", target, "", unix.MS_REMOUNT|t.Flags.bits(), join(options[:2])))
-}
-
-// ResizeTree is [Tmpfs.Resize] for what [Tmpfs.New] made, wherever it is mounted
-// by now, also in a namespace that the caller is not in. The flags stay, too.
+// ResizeTree gives what [Tmpfs.New] made these bounds, wherever it is mounted by
+// now, also in a namespace that the caller is not in. It fails if more is in it
+// already. Mode, owner and flags stay as they are.
 func (t Tmpfs) ResizeTree(tree *os.File) error {
 	options, err := t.options()
 	if err != nil {

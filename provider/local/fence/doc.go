@@ -3,9 +3,10 @@
 //
 // A [Plan] says what all sandboxes of one kind have in common: the read-only
 // root, the names, the limits, the filter. An [Order] says what is one sandbox's
-// own: its user, the size of its workspace, its control groups. A [Builder]
-// carries orders out, each on a thread that enters new namespaces and is thrown
-// away afterwards, so that the process around it stays where it is.
+// own: its user, the size of its places, its control groups. A [Builder] carries
+// orders out, each in a room: a thread that enters new namespaces and is thrown
+// away afterwards, so that the process around it stays where it is. The next
+// room is begun before anybody asks for it.
 //
 // Building happens in one of two places. The host itself can do it, if it is
 // root. Otherwise, and for a host that makes many, a spawner does: a small
@@ -19,7 +20,7 @@
 // of the guest's protocol. The host sends the plan first, with the agent's
 // executable and a descriptor of /proc; the answer says whether the root stands.
 // Then each request has a number, a kind (1 build, 2 resize) and a body, with
-// descriptors: the link, the group and the tasks of a build, the workspace of a
+// descriptors: the link, the group and the tasks of a build, the places of a
 // resize. The answer has the number, the step that was refused and the kernel's
 // error, or the process and its descriptors. A spawner whose host is gone ends;
 // so do the sandboxes, whose links are gone as well.

@@ -126,8 +126,8 @@ func (r *Root) mountPoint(path string, dir bool) error {
 	return nil
 }
 
-// write makes a file that everybody may read. A hundred of them are made before
-// the first sandbox, each with three calls instead of an os.File's seven.
+// write makes a file that everybody may read. Many are made before the first
+// sandbox of a run, and an os.File would cost each of them twice as many calls.
 func (r *Root) write(path, text string) error {
 	// What is forked meanwhile would hold the file open for writing, and the
 	// tree could not be made read-only.
