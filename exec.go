@@ -19,6 +19,13 @@ type Command struct {
 	Stderr io.Writer
 	TTY    *WindowSize // not nil means a terminal
 	Limits Limits
+
+	// Keep names a program that is to outlive the process that starts it, where
+	// the sandbox is a Resumer; it is new in its sandbox, at most 64 letters,
+	// digits and "-". Note is held with it, up to 16 KiB. A sandbox that is no
+	// Resumer does not look at them.
+	Keep string
+	Note []byte
 }
 
 // WindowSize is that of a terminal.

@@ -2,7 +2,9 @@ package cove
 
 import (
 	"context"
+	"iter"
 	"net"
+	"time"
 )
 
 // Power names something that a provider may be able to do beyond [Sandbox].
@@ -18,11 +20,14 @@ const (
 	PowerPrepare  Power = "prepare"  // the provider is a Preparer
 	PowerTerminal Power = "terminal" // Command.TTY is honored
 	PowerAttach   Power = "attach"   // sandboxes outlive the process that made them
+	PowerResume   Power = "resume"   // its sandboxes are a Resumer
+	PowerTrial    Power = "trial"    // its sandboxes are a Trier
+	PowerEgress   Power = "egress"   // its sandboxes are an Egress, where Spec.Network lets something out
 )
 
 // Powers returns every power.
 func Powers() []Power {
-	return []Power{PowerPause, PowerSnapshot, PowerFork, PowerDial, PowerPrepare, PowerTerminal, PowerAttach}
+	return []Power{PowerPause, PowerSnapshot, PowerFork, PowerDial, PowerPrepare, PowerTerminal, PowerAttach, PowerResume, PowerTrial, PowerEgress}
 }
 
 // Pauser is a Sandbox that can be stopped and continued without losing state.
@@ -54,6 +59,77 @@ type Forker interface {
 // Unavailable.
 type Dialer interface {
 	Dial(ctx context.Context, port int) (net.Conn, error)
+}
+
+// Resumer is a Sandbox whose programs can outlive the process that started them.
+// What a program writes while nobody is there is kept, to a cap.
+type Resumer interface {
+	// Kept yields the programs that were started with Command.Keep and are not
+	// forgotten yet, ended ones included.
+	Kept(ctx context.Context) iter.Seq2[Kept, error]
+	// Resume returns a kept program as Start did. Its output is delivered to the
+	// writers of cmd from the first byte on; Argv, Dir, Env and TTY are not looked
+	// at. Stdin is read on from where it is. A Limits.Wall is counted from now.
+	Resume(ctx context.Context, keep string, cmd Command) (Process, error)
+	// Forget frees what is kept of a program, which is killed if it still runs.
+	// An unknown name is no error.
+	Forget(ctx context.Context, keep string) error
+}
+
+// Kept is a program that a Resumer holds.
+type Kept struct {
+	Keep string // its name
+	Note []byte // Command.Note, as it was given
+}
+
+// Trier is a Sandbox whose workspace can take changes on trial.
+type Trier interface {
+	// Try puts a layer over the workspace that takes all changes from now on.
+	// It is Conflict while another one is there, and while a program runs that
+	// uses the workspace and would not see the layer.
+	Try(ctx context.Context) (Trial, error)
+}
+
+// Trial is a layer over a workspace. Commit and Discard end it; both are
+// Conflict while a program still uses the layer, and the trial goes on then.
+type Trial interface {
+	// Changes yields what differs from the workspace below, sorted by path.
+	Changes(ctx context.Context) iter.Seq2[FileChange, error]
+	Commit(ctx context.Context) error
+	Discard(ctx context.Context) error
+}
+
+// FileChange is one difference that a trial made: Created, Modified or Removed.
+type FileChange struct {
+	Kind ChangeKind `json:"kind"`
+	Path string     `json:"path"`
+	Info *FileInfo  `json:"info,omitempty"` // as it is now; nil when removed
+}
+
+// Egress is a Sandbox whose way out can be changed and looked at.
+type Egress interface {
+	// SetNetwork replaces what the sandbox may reach. Connections that the new
+	// rules do not allow are ended. A mode that the sandbox was not made for is
+	// Unsupported.
+	SetNetwork(ctx context.Context, n Network) error
+	// Connections yields what the sandbox tried to reach, oldest first, after
+	// the one numbered after. Only the newest are kept.
+	Connections(ctx context.Context, after int64) iter.Seq2[Connection, error]
+}
+
+// Connection is one attempt of a sandbox to reach something.
+type Connection struct {
+	Number   int64         `json:"number"` // counts up from 1
+	At       time.Time     `json:"at"`
+	Protocol string        `json:"protocol"` // tcp or dns
+	Host     string        `json:"host"`     // the name, or the address where none is known
+	Port     int           `json:"port,omitempty"`
+	Address  string        `json:"address,omitempty"` // what was dialled
+	Allowed  bool          `json:"allowed"`
+	Why      string        `json:"why,omitempty"` // of a refusal or a failure
+	Sent     Bytes         `json:"sent"`          // by the sandbox
+	Received Bytes         `json:"received"`
+	Took     time.Duration `json:"took"`
 }
 
 // Mortal is a Sandbox that can die by itself, as when the kernel kills what holds

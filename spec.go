@@ -54,6 +54,11 @@ type Resources struct {
 type Network struct {
 	Mode  NetworkMode `json:"mode,omitempty"`
 	Allow []string    `json:"allow,omitempty"` // names, with mode allow
+
+	// Secrets names credentials of the operator that are put into requests on
+	// their way out, to the hosts that the operator bound them to. The sandbox
+	// never sees them.
+	Secrets []string `json:"secrets,omitempty"`
 }
 
 // NetworkMode is none, allow or open.
@@ -292,6 +297,7 @@ func differing(prefix string, have, want reflect.Value) []string {
 // Clone returns a copy that shares no map or slice with s.
 func (s Spec) Clone() Spec {
 	s.Network.Allow = slices.Clone(s.Network.Allow)
+	s.Network.Secrets = slices.Clone(s.Network.Secrets)
 	s.Volumes = slices.Clone(s.Volumes)
 	s.Env = maps.Clone(s.Env)
 	s.Metadata = maps.Clone(s.Metadata)
