@@ -22,8 +22,9 @@ type Command struct {
 
 	// Keep names a program that is to outlive the process that starts it, where
 	// the sandbox is a Resumer; it is new in its sandbox, at most 64 letters,
-	// digits and "-". Note is held with it, up to 16 KiB. A sandbox that is no
-	// Resumer does not look at them.
+	// digits and "-". Note is held with it, up to 16 KiB. When Stdin ends with an
+	// error other than io.EOF, the program's input stays open for who resumes it.
+	// A sandbox that is no Resumer does not look at them.
 	Keep string
 	Note []byte
 }

@@ -1,6 +1,7 @@
 package fake
 
 import (
+	"slices"
 	"time"
 
 	"github.com/cove-sandbox/cove"
@@ -27,8 +28,13 @@ type Config struct {
 	// enforced at all.
 	Isolation cove.Isolation
 
-	// Powers are those that the provider has; nil means all.
+	// Powers are those that the provider has; nil means all that it can have.
 	Powers []cove.Power
+
+	// Keeper holds the sandboxes with their kept programs when the provider is
+	// closed or let go of, for the one that comes after it. nil: all programs end
+	// with the provider, and it has no PowerResume.
+	Keeper *Keeper
 
 	// Latency is how long Create and Prepare take. Claim does not wait.
 	Latency time.Duration
@@ -41,6 +47,7 @@ type Config struct {
 	//	create.begin create.made    before anything, and before it counts as made
 	//	prepare claim               of a spare
 	//	start file usage            of a live sandbox
+	//	kept resume_program forget  of a program that a Keeper holds
 	//	pause resume snapshot fork dial
 	//	destroy.begin destroy.files before anything, and when the programs are gone
 	//	remove
@@ -62,6 +69,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Powers == nil {
 		c.Powers = cove.Powers()
+	}
+	if c.Keeper == nil {
+		c.Powers = slices.DeleteFunc(slices.Clone(c.Powers), func(p cove.Power) bool { return p == cove.PowerResume })
 	}
 	return c
 }

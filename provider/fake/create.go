@@ -178,6 +178,7 @@ func (p *Provider) register(box *sandbox) cove.Sandbox {
 		return box.face
 	}
 	p.boxes[box.id] = box
+	p.keep(box)
 	return box.face
 }
 
@@ -197,6 +198,12 @@ func (p *Provider) Attach(ctx context.Context, id cove.ID) (cove.Sandbox, error)
 	if p.closed || !p.has(cove.PowerAttach) {
 		return nil, cove.Errorf(cove.NotFound, "sandbox %s is gone", id)
 	}
+	if held := p.cfg.Keeper.find(id); held != nil {
+		found := held.again(p)
+		p.boxes[id] = found
+		p.keep(found)
+		return found.face, nil
+	}
 	spec, err := p.marked(id)
 	if err != nil {
 		return nil, err
@@ -211,7 +218,15 @@ func (p *Provider) Attach(ctx context.Context, id cove.ID) (cove.Sandbox, error)
 		return nil, err
 	}
 	p.boxes[id] = found
+	p.keep(found)
 	return found.face, nil
+}
+
+// keep hands a sandbox to the keeper, if there is one.
+func (p *Provider) keep(box *sandbox) {
+	if p.has(cove.PowerAttach) {
+		p.cfg.Keeper.hold(box)
+	}
 }
 
 // marked reads the spec of a sandbox that was made whole.

@@ -3,7 +3,8 @@
 // be tested, and tried by hand, on any host in microseconds.
 //
 // A sandbox is a directory, opened as an [os.Root]: its files survive this
-// process, its programs do not. Programs are small Go functions; lines of
+// process, its programs do not. With a [Keeper] the kept ones outlive the
+// Provider within the process. Programs are small Go functions; lines of
 // shell are read with mvdan.cc/sh and played by an interpreter of our own,
 // since a ready one would use the host's pipes, user and working directory.
 // Processes, signals, terminals, memory, ports and the clock are simulated:
@@ -13,6 +14,7 @@
 //	tree        mounts, links, quotas and watches over os.Root
 //	machine     the process table, the limits, the pause gate, the ports
 //	job         one Command: its processes, its streams, its Result
+//	Keeper      machines with kept programs, for the next Provider
 //	shell       plays sh and bash lines
 //	program     a Go function that behaves like one of coreutils
 //

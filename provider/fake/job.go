@@ -2,6 +2,7 @@ package fake
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/cove-sandbox/cove"
@@ -12,15 +13,17 @@ type job struct {
 	m      *machine
 	main   *proc
 	cmd    cove.Command
-	tty    *tty // nil without a terminal
+	tty    *tty    // nil without a terminal
+	in     *intake // nil without input
 	out    output
+	sink   atomic.Pointer[sink] // who gets the output; nil while nobody is there
 	begun  time.Time
-	timer  *time.Timer   // of Limits.Wall
 	over   chan struct{} // closed when the main process is gone: the caller's streams end
 	done   chan struct{} // closed when result is set
 	result cove.Result
 
 	// The fields below are guarded by m.mu.
+	timer *time.Timer  // of Limits.Wall
 	cause cove.Outcome // why it was killed, if it was
 	cpu   time.Duration
 	mem   cove.Bytes
@@ -36,10 +39,10 @@ func (j *job) run(prog program, c *call) {
 	// and children that live on get a broken pipe.
 	j.out.shut()
 	close(j.over)
+	j.m.mu.Lock()
 	if j.timer != nil {
 		j.timer.Stop()
 	}
-	j.m.mu.Lock()
 	j.result = j.outcome()
 	j.m.mu.Unlock()
 	close(j.done)
@@ -125,11 +128,20 @@ func errEnded() error {
 // long, and a process that waits for its turn can still be killed.
 type output struct {
 	turn    chan struct{} // holds one while somebody writes
-	written cove.Bytes    // guarded by turn
-	closed  bool          // guarded by turn
+	limit   cove.Bytes    // guarded by turn, as all below
+	written cove.Bytes
+	closed  bool
+	failed  [2]bool // the caller's writer gave an error
+	record  *record // nil unless the job is kept
 }
 
-func newOutput() output { return output{turn: make(chan struct{}, 1)} }
+func newOutput(cmd cove.Command) output {
+	o := output{turn: make(chan struct{}, 1), limit: cmd.Limits.Output}
+	if cmd.Keep != "" {
+		o.record = &record{}
+	}
+	return o
+}
 
 // shut ends the output after the write that is under way.
 func (o *output) shut() {
@@ -144,7 +156,6 @@ type outlet struct {
 
 	j      *job
 	stderr bool
-	failed bool // guarded by the output's turn: the caller's writer gave an error
 }
 
 func (o *outlet) write(p *proc, b []byte) (int, error) {
@@ -171,21 +182,31 @@ func (o *outlet) write(p *proc, b []byte) (int, error) {
 
 // deliver writes what the limit allows. Called with the turn.
 func (o *outlet) deliver(b []byte) (n int, over bool, err error) {
-	w := o.j.cmd.Stdout
+	out := &o.j.out
+	stream := 0
 	if o.stderr {
-		w = o.j.cmd.Stderr
+		stream = 1
 	}
-	if o.j.out.closed || o.failed {
+	if out.closed || out.failed[stream] {
 		return 0, false, errDead
 	}
-	if most := o.j.cmd.Limits.Output; most > 0 && o.j.out.written+cove.Bytes(len(b)) > most {
-		b, over = b[:most-o.j.out.written], true
+	if most := out.limit; most > 0 && out.written+cove.Bytes(len(b)) > most {
+		b, over = b[:max(most-out.written, 0)], true
 	}
-	o.j.out.written += cove.Bytes(len(b))
+	out.written += cove.Bytes(len(b))
+	to := o.j.sink.Load()
+	w := to.writer(o.stderr)
+	if out.record != nil {
+		out.record.add(o.stderr, b)
+	}
 	if w == nil || len(b) == 0 {
 		return len(b), over, nil
 	}
 	n, err = w.Write(b)
-	o.failed = err != nil
+	if err != nil && out.record != nil {
+		o.j.sink.CompareAndSwap(to, nil) // it is kept for the next one
+		return len(b), over, nil
+	}
+	out.failed[stream] = err != nil
 	return n, over, err
 }

@@ -42,6 +42,7 @@ type machine struct {
 	cpu     time.Duration
 	gate    chan struct{} // not nil while paused; closed by resume
 	ports   map[int]*listener
+	kept    map[string]*job // by Command.Keep
 	down    bool
 }
 
@@ -49,7 +50,7 @@ func newMachine(id cove.ID, spec cove.Spec, iso cove.Isolation, t *tree, tools m
 	m := &machine{
 		tree: t, tools: tools, host: string(id), cpus: max(1, int(spec.Resources.CPUs+0.999)),
 		maxMem: machineMemory, maxPIDs: machinePIDs,
-		procs: map[int]*proc{}, lastPID: 1, ports: map[int]*listener{},
+		procs: map[int]*proc{}, lastPID: 1, ports: map[int]*listener{}, kept: map[string]*job{},
 		env: map[string]string{
 			"PATH": defaultPath, "HOME": homeDir, "USER": "sandbox", "LOGNAME": "sandbox",
 			"SHELL": "/bin/bash", "LANG": "C.UTF-8", "HOSTNAME": string(id),

@@ -25,6 +25,9 @@ func (s *sandbox) layers() cove.Sandbox {
 	if s.provider.has(cove.PowerDial) {
 		face = dialing{face, s}
 	}
+	if s.provider.has(cove.PowerResume) {
+		face = resuming{face, s}
+	}
 	return face
 }
 

@@ -53,6 +53,7 @@ func New(cfg Config) (*Provider, error) {
 	}
 	p.caps = p.capabilities()
 	p.powers = p.layers()
+	cfg.Keeper.cutOff()
 	return p, nil
 }
 
@@ -165,6 +166,10 @@ func (p *Provider) Remove(ctx context.Context, id cove.ID) error {
 	if box != nil {
 		return box.Destroy(ctx)
 	}
+	if held := p.cfg.Keeper.find(id); held != nil {
+		held.stop()
+		p.cfg.Keeper.drop(id)
+	}
 	return p.erase(string(id))
 }
 
@@ -181,8 +186,8 @@ func (p *Provider) erase(name string) error {
 	return nil
 }
 
-// Close ends all programs, since they live in this process, and keeps the
-// sandboxes and their files. Spares are freed. It is idempotent.
+// Close ends all programs that no Keeper holds, since they live in this process,
+// and keeps the sandboxes and their files. Spares are freed. It is idempotent.
 func (p *Provider) Close() error {
 	p.mu.Lock()
 	if p.closed {
@@ -195,7 +200,12 @@ func (p *Provider) Close() error {
 	p.mu.Unlock()
 	var errs []error
 	for _, box := range boxes {
-		box.stop()
+		switch held := p.cfg.Keeper.find(box.id); {
+		case held == box:
+			box.leave()
+		case held == nil: // another provider has it otherwise
+			box.stop()
+		}
 	}
 	for id := range spares {
 		errs = append(errs, p.erase(string(id)))

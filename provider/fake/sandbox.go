@@ -98,6 +98,7 @@ func (s *sandbox) Destroy(ctx context.Context) error {
 		return err
 	}
 	s.freed = true
+	s.provider.cfg.Keeper.drop(s.id)
 	s.provider.mu.Lock()
 	defer s.provider.mu.Unlock()
 	delete(s.provider.boxes, s.id)

@@ -22,6 +22,9 @@ func (m *machine) start(cmd cove.Command) (cove.Process, error) {
 	if err := checkEnv(cmd.Env); err != nil {
 		return nil, err
 	}
+	if err := checkKeep(cmd); err != nil {
+		return nil, err
+	}
 	if j, err := m.instant(cmd); err != nil {
 		return nil, err
 	} else if j != nil {
@@ -32,8 +35,12 @@ func (m *machine) start(cmd cove.Command) (cove.Process, error) {
 		return nil, err
 	}
 	j := &job{
-		m: m, cmd: cmd, begun: time.Now(), out: newOutput(),
+		m: m, cmd: cmd, begun: time.Now(), out: newOutput(cmd),
 		over: make(chan struct{}), done: make(chan struct{}),
+	}
+	j.sink.Store(&sink{cmd.Stdout, cmd.Stderr})
+	if cmd.Stdin != nil {
+		j.in = newIntake(cmd.Stdin, j.over, cmd.Keep != "")
 	}
 	env := maps.Clone(m.env)
 	env["PWD"] = dir
@@ -43,18 +50,20 @@ func (m *machine) start(cmd cove.Command) (cove.Process, error) {
 	}
 	maps.Copy(env, cmd.Env)
 
+	if err := m.book(j); err != nil {
+		return nil, err
+	}
 	fds := j.streams()
 	p, err := m.fork(j, nil, fds)
 	if err != nil {
 		fds.release()
+		m.unbook(cmd.Keep)
 		return nil, startError(err)
 	}
-	if j.tty != nil && cmd.Stdin != nil {
-		go j.tty.typed(cmd.Stdin)
+	if j.tty != nil && j.in != nil {
+		go j.tty.typed(j.in)
 	}
-	if d := cmd.Limits.Wall; d > 0 {
-		j.timer = time.AfterFunc(d, func() { m.killJob(j, cove.TimedOut) })
-	}
+	j.limit(cmd.Limits.Wall)
 	go j.run(m.lookup, newCall(p, cmd.Argv, env, dir))
 	return j, nil
 }
@@ -66,8 +75,8 @@ func (j *job) streams() table {
 		return table{f, f.retain(), f.retain()}
 	}
 	in := newFile(null{})
-	if j.cmd.Stdin != nil {
-		in = newFile(newInlet(j.cmd.Stdin, j.over))
+	if j.in != nil {
+		in = newFile(newInlet(j.in))
 	}
 	return table{in, newFile(&outlet{j: j}), newFile(&outlet{j: j, stderr: true})}
 }
@@ -150,7 +159,7 @@ func (m *machine) instant(cmd cove.Command) (*job, error) {
 	default:
 		return nil, nil
 	}
-	if cmd.TTY != nil || cmd.Dir != "" || m.env["PATH"] != defaultPath || cmd.Env["PATH"] != "" {
+	if cmd.TTY != nil || cmd.Keep != "" || cmd.Dir != "" || m.env["PATH"] != defaultPath || cmd.Env["PATH"] != "" {
 		return nil, nil
 	}
 	m.mu.Lock()
@@ -176,6 +185,9 @@ func (s *sandbox) Start(ctx context.Context, cmd cove.Command) (cove.Process, er
 	}
 	if cmd.TTY != nil && !s.provider.has(cove.PowerTerminal) {
 		return nil, cove.Errorf(cove.Unsupported, "provider %s has no terminals", s.provider.Name())
+	}
+	if !s.provider.has(cove.PowerResume) {
+		cmd.Keep, cmd.Note = "", nil
 	}
 	return s.machine.start(cmd)
 }

@@ -122,15 +122,26 @@ func (t *tree) close() {
 		return
 	}
 	t.closed = true
-	for w := range t.watches {
-		w.stop()
-	}
+	t.stopWatches()
 	for _, m := range t.mounts {
 		if m.root != t.root {
 			_ = m.root.Close()
 		}
 	}
 	_ = t.root.Close()
+}
+
+// endWatches ends the streams of changes that somebody reads.
+func (t *tree) endWatches() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.stopWatches()
+}
+
+func (t *tree) stopWatches() {
+	for w := range t.watches {
+		w.stop()
+	}
 }
 
 // do runs fn with the tree held still.

@@ -97,16 +97,14 @@ func cooked(b []byte) []byte {
 }
 
 // typed takes the caller's input until the job is over.
-func (t *tty) typed(from io.Reader) {
+func (t *tty) typed(in *intake) {
 	defer close(t.lines)
-	chunks := make(chan []byte)
-	go pump(from, chunks, t.j.over)
+	in.ask()
 	for {
 		select {
-		case chunk, ok := <-chunks:
-			if !ok {
-				return
-			}
+		case <-in.eof:
+			return
+		case chunk := <-in.chunks:
 			for _, key := range chunk {
 				if !t.press(key) {
 					return

@@ -50,6 +50,7 @@ func groups() []group {
 		{"dial", dialTests()},
 		{"prepare", prepareTests()},
 		{"attach", attachTests()},
+		{"resume", resumeTests()},
 		{"leaks", leakTests()},
 	}
 }
