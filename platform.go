@@ -58,6 +58,9 @@ type Snapshot struct {
 	Template  string    `json:"template"`
 	Size      Bytes     `json:"size"`
 	CreatedAt time.Time `json:"created_at"`
+	// Pending is one that is being made or removed. Nobody is shown it: it says
+	// after a crash what is to be removed.
+	Pending bool `json:"pending,omitempty"`
 }
 
 // ForkRequest says what is different about a copy.

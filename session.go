@@ -29,6 +29,9 @@ type Session struct {
 	Archived bool `json:"archived,omitempty"`
 	// LastPID is the newest process number given out, so that none is used twice.
 	LastPID PID `json:"last_pid,omitempty"`
+	// Counted are background programs that a provider still keeps and whose CPU
+	// time has been added to the tenant's. It is in the record only.
+	Counted []PID `json:"counted,omitempty"`
 }
 
 // State is where a session is in its life.

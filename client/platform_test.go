@@ -29,7 +29,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // loopback, with a key for every caller.
 func TestPlatform(t *testing.T) {
 	platformtest.Run(t, func(t *testing.T, o platformtest.Options) platformtest.Harness {
-		r := &remote{t: t, dir: t.TempDir(), store: memory.New(), options: o}
+		r := &remote{t: t, dir: t.TempDir(), store: memory.New(), keeper: fake.NewKeeper(), options: o}
+		t.Cleanup(r.keeper.Close)
 		if err := r.open(); err != nil {
 			t.Fatal(err)
 		}
@@ -42,6 +43,7 @@ type remote struct {
 	t       *testing.T
 	dir     string
 	store   cove.Store
+	keeper  *fake.Keeper
 	options platformtest.Options
 
 	server  *httptest.Server
@@ -63,7 +65,7 @@ func (r *remote) open() error {
 	if err != nil {
 		return err
 	}
-	provider, err := fake.New(fake.Config{Dir: filepath.Join(r.dir, "fake")})
+	provider, err := fake.New(fake.Config{Dir: filepath.Join(r.dir, "fake"), Keeper: r.keeper})
 	if err != nil {
 		return err
 	}

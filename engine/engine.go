@@ -49,6 +49,9 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	e.tenants.store = cfg.Store
 	e.pool = pool.New(pool.Config{Size: cfg.PoolSize, Max: cfg.MaxPool, Prepare: e.prepare})
 	if err := e.recover(ctx); err != nil {
+		for _, l := range e.snapshotLeases() {
+			l.letGo(ctx)
+		}
 		return nil, err
 	}
 	e.tasks = task.Start(
@@ -64,8 +67,9 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 
 // Close stops the background tasks, ends the programs that callers wait for,
 // and lets go of the sandboxes without destroying them: sessions whose provider
-// can keep them alive are there again after the next Open. It closes neither
-// the store nor the journal nor the providers.
+// can keep them alive are there again after the next Open, and so are background
+// programs where the provider can keep those. It closes neither the store nor
+// the journal nor the providers.
 func (e *Engine) Close(ctx context.Context) error {
 	e.mu.Lock()
 	if e.closed {
@@ -78,9 +82,10 @@ func (e *Engine) Close(ctx context.Context) error {
 
 	e.tasks.Close()
 	e.runs.close()
-	for _, l := range leases {
+	_ = inParallel(leases, func(l *lease) error {
 		l.letGo(ctx)
-	}
+		return nil
+	})
 	return errors.Join(e.pool.Close(ctx), e.tenants.flush(ctx))
 }
 

@@ -45,7 +45,8 @@ func newWorld(t *testing.T, change ...func(*fake.Config)) *world {
 			t.Fatal(err)
 		}
 	}
-	w.fake = fake.Config{Dir: filepath.Join(w.dir, "fake")}
+	w.fake = fake.Config{Dir: filepath.Join(w.dir, "fake"), Keeper: fake.NewKeeper()}
+	t.Cleanup(w.fake.Keeper.Close)
 	for _, c := range change {
 		c(&w.fake)
 	}

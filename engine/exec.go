@@ -33,12 +33,14 @@ type execution struct {
 	limited context.Context //nolint:containedctx // ends when the output limit is passed: a signal, not a call's context
 	flooded atomic.Bool
 	untrack func()
-	follow  bool // callers may follow the output after the end
+	follow  bool   // callers may follow the output after the end
+	keep    string // the name under which it outlives this process, or ""
+	counted bool   // its CPU time was booked by an earlier server
 }
 
 // begin starts a program within the request's limits and those of the decision.
-// The caller has entered the lease.
-func (e *Engine) begin(ctx context.Context, l *lease, sandbox cove.Sandbox, req cove.ExecRequest, limits cove.Limits) (*execution, error) {
+// The caller has entered the lease. A background program has a note.
+func (e *Engine) begin(ctx context.Context, l *lease, sandbox cove.Sandbox, req cove.ExecRequest, limits cove.Limits, note *keepNote) (*execution, error) {
 	x := &execution{e: e, l: l}
 	x.limited, x.over = context.WithCancelCause(context.Background())
 	limits = req.Limits.Tighten(limits)
@@ -56,6 +58,16 @@ func (e *Engine) begin(ctx context.Context, l *lease, sandbox cove.Sandbox, req 
 				Remedy("send the command as a list of words, or open the session without a policy")
 		}
 	}
+	if note != nil {
+		note.Output, note.Limits = x.id, limits
+		x.follow = true
+	}
+	err := note.keep(e, sandbox, &cmd)
+	if err != nil {
+		x.over(nil)
+		return nil, err
+	}
+	x.keep = cmd.Keep
 	proc, err := sandbox.Start(ctx, cmd)
 	if err != nil {
 		x.over(nil)
@@ -66,7 +78,7 @@ func (e *Engine) begin(ctx context.Context, l *lease, sandbox cove.Sandbox, req 
 		return nil, errors.Join(err, x.log.Remove())
 	}
 	x.proc = proc
-	x.untrack = l.track(proc)
+	x.untrack = l.track(x)
 	e.tenants.count(l.tenant, tally{execs: 1})
 	return x, nil
 }
@@ -83,9 +95,12 @@ func (x *execution) finish(ctx context.Context) (*cove.Execution, error) {
 	defer x.over(nil)
 	waiting, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	defer context.AfterFunc(x.limited, func() { stop(errOutputLimit) })()
+	defer context.AfterFunc(x.limited, func() { stop(context.Cause(x.limited)) })()
 	res, err := x.proc.Wait(waiting)
-	if err != nil && waiting.Err() != nil {
+	switch {
+	case err != nil && errors.Is(context.Cause(waiting), errLetGo):
+		return nil, errors.Join(runsOn(), x.log.Remove())
+	case err != nil && waiting.Err() != nil:
 		res, err = x.kill(ctx)
 	}
 	x.log.Close()
@@ -95,7 +110,9 @@ func (x *execution) finish(ctx context.Context) (*cove.Execution, error) {
 	if err != nil {
 		return nil, errors.Join(err, x.log.Remove())
 	}
-	x.e.tenants.addCPU(x.l.tenant, res.CPU)
+	if !x.counted {
+		x.e.tenants.addCPU(x.l.tenant, res.CPU)
+	}
 	if cause := context.Cause(ctx); cause != nil {
 		return nil, errors.Join(cause, x.log.Remove())
 	}
@@ -158,5 +175,5 @@ func withInput(first io.Reader, more *input) io.Reader {
 	if first == nil {
 		return more
 	}
-	return io.MultiReader(first, more)
+	return io.MultiReader(patient{first}, more)
 }

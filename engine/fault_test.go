@@ -289,7 +289,7 @@ func TestLongOutputSurvivesARestart(t *testing.T) {
 }
 
 func TestABackgroundProgramIsNotFoundAfterARestart(t *testing.T) {
-	w := newWorld(t)
+	w := newWorld(t, func(c *fake.Config) { c.Keeper = nil })
 	first := w.open()
 	p := first.As(boss)
 	s := mustOpen(t, p, cove.Spec{})

@@ -14,7 +14,7 @@ func (e *Engine) find(tenant string, id cove.ID) (*lease, error) {
 	l, closed := e.leases[id], e.closed
 	e.mu.RUnlock()
 	if closed {
-		return nil, cove.Errorf(cove.Unavailable, "the server is shutting down").Remedy("try again when it is back")
+		return nil, shuttingDown()
 	}
 	if l != nil {
 		if l.tenant != tenant {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"sync"
+	"time"
 
 	"github.com/cove-sandbox/cove"
 )
@@ -18,6 +19,7 @@ type input struct {
 	buf    []byte        // guarded by mu
 	eof    bool          // guarded by mu
 	closed bool          // guarded by mu; the program is gone
+	left   bool          // guarded by mu; this process goes, and the program does not
 	moved  chan struct{} // guarded by mu; closed and replaced at every change
 }
 
@@ -42,10 +44,13 @@ func (in *input) Read(p []byte) (int, error) {
 			in.change(func() { in.buf = in.buf[n:] })
 			return n, nil
 		}
-		over, moved := in.eof || in.closed, in.moved
+		over, left, moved := in.eof || in.closed, in.left, in.moved
 		in.mu.Unlock()
-		if over {
+		switch {
+		case over:
 			return 0, io.EOF
+		case left:
+			return 0, errLetGo
 		}
 		<-moved
 	}
@@ -56,10 +61,13 @@ func (in *input) Read(p []byte) (int, error) {
 func (in *input) write(ctx context.Context, data []byte, eof bool) error {
 	for {
 		in.mu.Lock()
-		over, room, moved := in.eof || in.closed, inputBytes-len(in.buf), in.moved
+		over, left, room, moved := in.eof || in.closed, in.left, inputBytes-len(in.buf), in.moved
 		in.mu.Unlock()
-		if over {
+		switch {
+		case over:
 			return cove.Errorf(cove.Conflict, "the program's input is closed")
+		case left:
+			return shuttingDown()
 		}
 		n := min(room, len(data))
 		if n > 0 || len(data) == 0 {
@@ -80,6 +88,30 @@ func (in *input) write(ctx context.Context, data []byte, eof bool) error {
 		}
 	}
 }
+
+// letGo ends the input for this process only. The program may take a moment for
+// what was promised to it already.
+func (in *input) letGo(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), handOverTime)
+	defer cancel()
+	in.change(func() { in.left = true })
+	for {
+		in.mu.Lock()
+		waits, moved := len(in.buf) > 0 && !in.closed, in.moved
+		in.mu.Unlock()
+		if !waits {
+			return
+		}
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// handOverTime is how long a server that stops waits for a program to read.
+const handOverTime = 200 * time.Millisecond
 
 // close ends the input because the program is gone.
 func (in *input) close() {

@@ -22,10 +22,11 @@ type lease struct {
 	mu        sync.Mutex
 	rec       cove.Session               // guarded by mu, as all below
 	sandbox   cove.Sandbox               // nil unless Running or Paused
+	resting   bool                       // it is being stopped: nothing new begins inside
 	runsLines string                     // the shell of the sandbox
 	ticket    *admission.Ticket          // room at the gate; nil unless there is a sandbox
 	busy      int                        // actions under way inside
-	running   map[int]cove.Process       // all programs under way
+	running   map[int]*execution         // all programs under way
 	procs     map[cove.PID]*process      // background programs, ended ones too
 	outputs   []kept                     // long output of foreground programs, oldest first
 	contexts  map[string]*slot           // interpreters
@@ -40,7 +41,7 @@ type leaseKey struct{ tenant, user, thread string }
 func newLease(rec cove.Session, onIdle func()) *lease {
 	l := &lease{
 		id: rec.ID, tenant: rec.Tenant, onIdle: onIdle, turn: make(chan struct{}, 1), rec: rec,
-		running: map[int]cove.Process{}, procs: map[cove.PID]*process{},
+		running: map[int]*execution{}, procs: map[cove.PID]*process{},
 		contexts: map[string]*slot{}, watchers: map[int]context.CancelFunc{},
 	}
 	l.turn <- struct{}{}
@@ -83,7 +84,7 @@ func (l *lease) view() *cove.Session {
 func (l *lease) viewLocked() *cove.Session {
 	s := l.rec
 	s.Spec = s.Spec.Clone()
-	s.Busy = l.busy > 0
+	s.Busy, s.Counted = l.busy > 0, nil
 	s.ExpiresAt = l.deadline()
 	return &s
 }
@@ -150,6 +151,9 @@ func (l *lease) enter() (cove.Sandbox, error) {
 	defer l.mu.Unlock()
 	if err := usable(&l.rec); err != nil {
 		return nil, err
+	}
+	if l.resting {
+		return nil, usable(&cove.Session{State: cove.Stopped})
 	}
 	l.busy++
 	l.touch(time.Now())

@@ -49,7 +49,7 @@ func (e *Engine) reserve(p cove.Principal, spec cove.Spec) (l *lease, mine bool,
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed {
-		return nil, false, cove.Errorf(cove.Unavailable, "the server is shutting down").Remedy("try again when it is back")
+		return nil, false, shuttingDown()
 	}
 	if k, ok := keyOf(&rec); ok {
 		if l := e.keys[k]; l != nil {

@@ -22,7 +22,12 @@ func outputName(session cove.ID, id cove.OutputID) string { return string(sessio
 // handle under which it can be kept.
 func (e *Engine) newLog(l *lease, limits cove.Limits, onChunk func(cove.Chunk), onLimit func()) (cove.OutputID, *spool.Log) {
 	id := cove.OutputID(cove.NewID())
-	return id, spool.New(spool.Config{
+	return id, e.logOf(l, id, limits, onChunk, onLimit)
+}
+
+// logOf is newLog for a handle that is known already.
+func (e *Engine) logOf(l *lease, id cove.OutputID, limits cove.Limits, onChunk func(cove.Chunk), onLimit func()) *spool.Log {
+	return spool.New(spool.Config{
 		Root: e.cfg.Output, Name: outputName(l.id, id),
 		MaxBytes: e.cfg.OutputKept, Budget: e.cfg.OutputBudget,
 		OnChunk: onChunk, Limit: limits.Output, OnLimit: onLimit,

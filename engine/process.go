@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"errors"
 	"iter"
 	"slices"
 	"strings"
@@ -58,7 +59,7 @@ func (p processes) Exec(ctx context.Context, req cove.ExecRequest) (*cove.Execut
 			return nil, err
 		}
 		defer st.lease.leave()
-		x, err := p.v.e.begin(ctx, st.lease, sandbox, req, st.limits)
+		x, err := p.v.e.begin(ctx, st.lease, sandbox, req, st.limits, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -104,20 +105,20 @@ func (e *Engine) background(ctx context.Context, l *lease, req cove.ExecRequest,
 		req.Stdin = withInput(req.Stdin, pr.in)
 	}
 	pid, err := e.number(ctx, l)
+	note := &keepNote{PID: pid, Command: shortText(req), TTY: req.TTY != nil, Input: pr.in != nil, Started: time.Now()}
 	if err == nil {
-		pr.x, err = e.begin(ctx, l, sandbox, req, limits)
+		pr.x, err = e.begin(ctx, l, sandbox, req, limits, note)
 	}
 	if err != nil {
 		l.leave()
 		return nil, err
 	}
-	pr.x.follow = true
-	pr.info = cove.ProcessInfo{PID: pid, Command: shortText(req), TTY: req.TTY != nil, Running: true, StartedAt: time.Now(), OutputID: pr.x.id}
+	pr.info = cove.ProcessInfo{PID: pid, Command: note.Command, TTY: note.TTY, Running: true, StartedAt: note.Started, OutputID: pr.x.id}
 	l.mu.Lock()
 	l.procs[pid] = pr
 	old := l.oldest()
 	l.mu.Unlock()
-	removeLogs(old)
+	e.dropPrograms(ctx, l, sandbox, old)
 	go pr.follow(l) //nolint:gosec // a background program outlives the request that started it
 	info := pr.info
 	return &info, nil
@@ -144,12 +145,17 @@ func (e *Engine) number(ctx context.Context, l *lease) (cove.PID, error) {
 
 // follow waits for the end of a background program and keeps its result.
 func (pr *process) follow(l *lease) {
-	pr.out, pr.err = pr.x.finish(context.Background())
+	ctx := context.Background()
+	pr.out, pr.err = pr.x.finish(ctx)
+	gone := errors.Is(pr.err, errLetGo)
 	if pr.out != nil {
 		pr.out.PID = pr.info.PID
 	}
-	if pr.in != nil {
+	if pr.in != nil && !gone {
 		pr.in.close()
+	}
+	if pr.x.keep != "" && !pr.x.counted && !gone {
+		pr.x.e.booked(ctx, l, pr.info.PID)
 	}
 	close(pr.ended)
 	l.leave()
@@ -176,7 +182,7 @@ func (pr *process) describe() cove.ProcessInfo {
 
 // oldest takes ended programs beyond the bound out of the table, for their
 // output to be removed. The caller holds mu.
-func (l *lease) oldest() []*spool.Log {
+func (l *lease) oldest() []*process {
 	var ended []cove.PID
 	for pid, pr := range l.procs {
 		if pr.isOver() {
@@ -184,12 +190,23 @@ func (l *lease) oldest() []*spool.Log {
 		}
 	}
 	slices.Sort(ended)
-	var logs []*spool.Log
+	var old []*process
 	for i := 0; len(ended)-i > maxEndedKept; i++ {
-		logs = append(logs, l.procs[ended[i]].x.log)
+		old = append(old, l.procs[ended[i]])
 		delete(l.procs, ended[i])
 	}
-	return logs
+	return old
+}
+
+// dropPrograms frees what is held of programs that left the table.
+func (e *Engine) dropPrograms(ctx context.Context, l *lease, sandbox cove.Sandbox, old []*process) {
+	r, ok := cove.As[cove.Resumer](sandbox)
+	for _, pr := range old {
+		removeLogs([]*spool.Log{pr.x.log})
+		if ok && pr.x.keep != "" {
+			e.forgetPrograms(ctx, l.id, r, pr.x.keep)
+		}
+	}
 }
 
 // List implements [cove.Processes].
@@ -213,8 +230,22 @@ func (p processes) Connect(ctx context.Context, pid cove.PID, offset int64) iter
 		if err != nil {
 			return nil, err
 		}
-		return pr.x.log.Follow(ctx, offset), nil
+		return pr.chunks(ctx, offset), nil
 	})
+}
+
+// chunks is what the program writes, from an offset on.
+func (pr *process) chunks(ctx context.Context, offset int64) iter.Seq2[cove.Chunk, error] {
+	return func(yield func(cove.Chunk, error) bool) {
+		for c, err := range pr.x.log.Follow(ctx, offset) {
+			if err != nil && pr.x.isLetGo() {
+				err = runsOn()
+			}
+			if !yield(c, err) {
+				return
+			}
+		}
+	}
 }
 
 // Wait implements [cove.Processes].

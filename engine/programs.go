@@ -10,12 +10,12 @@ import (
 )
 
 // track remembers a running program so that it can be ended with the sandbox.
-func (l *lease) track(p cove.Process) (untrack func()) {
+func (l *lease) track(x *execution) (untrack func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	n := l.nextWait
 	l.nextWait++
-	l.running[n] = p
+	l.running[n] = x
 	return func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -25,6 +25,12 @@ func (l *lease) track(p cove.Process) (untrack func()) {
 
 // endPrograms kills what runs, closes the interpreters and ends the streams.
 func (l *lease) endPrograms(ctx context.Context) {
+	l.quit(ctx, func(context.Context, *execution) bool { return false })
+}
+
+// quit ends what this process does in the session: programs are killed, unless
+// spare takes care of them.
+func (l *lease) quit(ctx context.Context, spare func(context.Context, *execution) bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), killTime)
 	defer cancel()
 	l.mu.Lock()
@@ -40,8 +46,10 @@ func (l *lease) endPrograms(ctx context.Context) {
 	for _, s := range slots {
 		s.close(ctx)
 	}
-	for _, p := range running {
-		_ = p.Kill(ctx) // destroying the sandbox ends what is left
+	for _, x := range running {
+		if !spare(ctx, x) {
+			_ = x.proc.Kill(ctx) // destroying the sandbox ends what is left
+		}
 	}
 	for _, pr := range procs {
 		select {
@@ -75,9 +83,22 @@ func (e *Engine) broke(ctx context.Context, l *lease) {
 }
 
 // letGo ends what this process waits for in the session, and leaves the
-// sandbox as it is.
+// sandbox as it is, with the programs that outlive this process.
 func (l *lease) letGo(ctx context.Context) {
-	l.endPrograms(ctx)
+	l.mu.Lock()
+	procs := slices.Collect(maps.Values(l.procs))
+	l.mu.Unlock()
+	for _, pr := range procs {
+		if pr.in != nil && pr.x.keep != "" {
+			pr.in.letGo(ctx)
+		}
+	}
+	l.quit(ctx, func(_ context.Context, x *execution) bool {
+		if x.keep != "" {
+			x.letGo()
+		}
+		return x.keep != ""
+	})
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.sandbox = nil

@@ -2,6 +2,9 @@ package engine
 
 import (
 	"context"
+	"errors"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/cove-sandbox/cove"
@@ -19,10 +22,11 @@ func (e *Engine) recover(ctx context.Context) error {
 		}
 		all = append(all, s)
 	}
-	for _, s := range all {
-		if err := e.recoverOne(ctx, s); err != nil {
-			return err
-		}
+	if err := e.recoverAll(ctx, all); err != nil {
+		return err
+	}
+	if err := e.recoverSnapshots(ctx); err != nil {
+		return err
 	}
 	if err := e.recoverRuns(ctx); err != nil {
 		return err
@@ -33,24 +37,41 @@ func (e *Engine) recover(ctx context.Context) error {
 	return nil
 }
 
+// recoverWidth is how many sessions are taken up at once.
+const recoverWidth = 16
+
+// recoverAll takes up many sessions, so that one that is slow does not hold up
+// the start of the server for all.
+func (e *Engine) recoverAll(ctx context.Context, all []*cove.Session) error {
+	for _, p := range e.cfg.Providers {
+		if slices.ContainsFunc(all, func(s *cove.Session) bool { return s.Provider == p.Name() && s.State != cove.Ended }) {
+			_, _ = e.probes.of(ctx, p) // once for all of them; attach says what is wrong
+		}
+	}
+	return inParallel(all, func(s *cove.Session) error { return e.recoverOne(ctx, s) })
+}
+
+// inParallel does something for all of a list, a few at a time.
+func inParallel[T any](list []T, do func(T) error) error {
+	turns := make(chan struct{}, recoverWidth)
+	errs := make([]error, len(list))
+	var wg sync.WaitGroup
+	for i, item := range list {
+		turns <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-turns }()
+			errs[i] = do(item)
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
 func (e *Engine) recoverOne(ctx context.Context, s *cove.Session) error {
 	l := newLease(*s, e.onIdle)
 	switch s.State {
 	case cove.Running, cove.Paused:
-		sandbox, err := e.attach(ctx, s)
-		if cove.CodeOf(err) == cove.NotFound {
-			return e.lose(ctx, l, s, err)
-		}
-		if err != nil { // nobody knows whether its sandbox lives: keep it for the next start
-			e.cfg.Logger.WarnContext(ctx, "session kept until its provider is back", sessionAttr(s.ID), providerAttr(s.Provider), errAttr(err))
-			l.rec.State, l.rec.Cause = cove.Failed, cove.ReasonProviderDown
-			return e.takeUp(ctx, l)
-		}
-		l.sandbox, l.runsLines = sandbox, e.probes.shell(s.Provider)
-		l.ticket = e.gate.Admit(admission.Claim{Tenant: s.Tenant, Memory: s.Spec.Resources.Memory})
-		// Activity is not written down at every step, so nobody knows how long
-		// the session was idle: it gets its whole time anew.
-		l.touch(time.Now())
+		return e.recoverLive(ctx, l, s)
 	case cove.Failed:
 		if s.Cause == cove.ReasonProviderDown {
 			s.State, s.Cause = cove.Running, ""
@@ -65,6 +86,39 @@ func (e *Engine) recoverOne(ctx context.Context, s *cove.Session) error {
 	return e.takeUp(ctx, l)
 }
 
+// recoverLive takes up a session that had a sandbox, with the programs in it.
+func (e *Engine) recoverLive(ctx context.Context, l *lease, s *cove.Session) error {
+	sandbox, err := e.attach(ctx, s)
+	if err == nil {
+		l.sandbox, l.runsLines = sandbox, e.probes.shell(s.Provider)
+		err = e.resumePrograms(ctx, l)
+	}
+	switch {
+	case cove.CodeOf(err) == cove.NotFound:
+		l.letGo(ctx)
+		return e.lose(ctx, l, s, err)
+	case err != nil: // nobody knows whether its sandbox lives: keep it for the next start
+		e.cfg.Logger.WarnContext(ctx, "session kept until its provider is back", sessionAttr(s.ID), providerAttr(s.Provider), errAttr(err))
+		l.letGo(ctx)
+		l.rec.State, l.rec.Cause = cove.Failed, cove.ReasonProviderDown
+		return e.takeUp(ctx, l)
+	}
+	l.ticket = e.gate.Admit(admission.Claim{Tenant: s.Tenant, Memory: s.Spec.Resources.Memory})
+	l.mu.Lock()
+	// Activity is not written down at every step, so nobody knows how long
+	// the session was idle: it gets its whole time anew.
+	l.touch(time.Now())
+	// One that runs has all its files, and the archive it was made from is old.
+	l.rec.Archived = false
+	l.mu.Unlock()
+	if err := e.takeUp(ctx, l); err != nil {
+		l.letGo(ctx)
+		return err
+	}
+	return nil
+}
+
+// attach finds the sandbox of a session again. One that has died is NotFound.
 func (e *Engine) attach(ctx context.Context, s *cove.Session) (cove.Sandbox, error) {
 	p, ok := e.probes.provider(s.Provider)
 	if !ok {
@@ -73,7 +127,20 @@ func (e *Engine) attach(ctx context.Context, s *cove.Session) (cove.Sandbox, err
 	if _, err := e.probes.of(ctx, p); err != nil {
 		return nil, err
 	}
-	return p.Attach(ctx, s.ID)
+	ctx, cancel := context.WithTimeout(ctx, resumeTime)
+	defer cancel()
+	sandbox, err := p.Attach(ctx, s.ID)
+	if err != nil {
+		return nil, err
+	}
+	if m, ok := cove.As[cove.Mortal](sandbox); ok {
+		select {
+		case <-m.Died():
+			return nil, cove.Errorf(cove.NotFound, "sandbox %s died while there was no server", s.ID)
+		default:
+		}
+	}
+	return sandbox, nil
 }
 
 // abort forgets a session whose making a crash cut short.

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"time"
 
@@ -95,29 +96,77 @@ func (e *Engine) saveFiles(ctx context.Context, l *lease, s *cove.Session, name 
 	}
 	rec := &cove.Snapshot{
 		ID: cove.NewID(), Tenant: s.Tenant, Session: s.ID, Name: name,
-		Provider: s.Provider, Template: s.Spec.Template, CreatedAt: time.Now(),
+		Provider: s.Provider, Template: s.Spec.Template, CreatedAt: time.Now(), Pending: true,
 	}
-	size, err := shooter.Snapshot(ctx, rec.ID)
-	if err != nil {
+	// The record comes first: what a crash leaves of the files is found by it.
+	if err := e.cfg.Store.PutSnapshot(ctx, rec); err != nil {
 		return nil, err
 	}
-	rec.Size = size
-	if err := e.cfg.Store.PutSnapshot(ctx, rec); err != nil {
-		e.dropSnapshot(ctx, rec)
+	size, err := shooter.Snapshot(ctx, rec.ID)
+	if err == nil {
+		rec.Size, rec.Pending = size, false
+		err = e.cfg.Store.PutSnapshot(ctx, rec)
+	}
+	if err != nil {
+		if derr := e.dropSnapshot(context.WithoutCancel(ctx), rec); derr != nil {
+			e.cfg.Logger.ErrorContext(ctx, "remove snapshot; the next start tries again", errAttr(derr), providerAttr(rec.Provider))
+		}
 		return nil, err
 	}
 	return rec, nil
 }
 
-// dropSnapshot frees saved files that no record speaks of.
-func (e *Engine) dropSnapshot(ctx context.Context, rec *cove.Snapshot) {
+// dropSnapshot removes a snapshot: it is marked, then its files go, then the
+// record, so that a crash in between is made good at the next start.
+func (e *Engine) dropSnapshot(ctx context.Context, rec *cove.Snapshot) error {
+	if !rec.Pending {
+		rec.Pending = true
+		if err := e.cfg.Store.PutSnapshot(ctx, rec); err != nil {
+			return err
+		}
+	}
 	if p, ok := e.probes.provider(rec.Provider); ok {
 		if keeper, ok := cove.As[cove.SnapshotKeeper](p); ok {
-			if err := keeper.RemoveSnapshot(context.WithoutCancel(ctx), rec.ID); err != nil {
-				e.cfg.Logger.ErrorContext(ctx, "remove snapshot", errAttr(err), providerAttr(rec.Provider))
+			if err := keeper.RemoveSnapshot(ctx, rec.ID); err != nil {
+				return err
 			}
 		}
 	}
+	return e.cfg.Store.DeleteSnapshot(ctx, rec.ID)
+}
+
+// recoverSnapshots removes what a crash left half made or half removed. What
+// cannot be removed now waits for the next start.
+func (e *Engine) recoverSnapshots(ctx context.Context) error {
+	var half []*cove.Snapshot
+	for rec, err := range e.cfg.Store.Snapshots(ctx, cove.SnapshotFilter{}) {
+		if err != nil {
+			return err
+		}
+		if rec.Pending {
+			half = append(half, rec)
+		}
+	}
+	for _, rec := range half {
+		if err := e.removeHalf(ctx, rec); err != nil {
+			e.cfg.Logger.WarnContext(ctx, "remove half a snapshot; the next start tries again", errAttr(err), providerAttr(rec.Provider))
+		}
+	}
+	return nil
+}
+
+func (e *Engine) removeHalf(ctx context.Context, rec *cove.Snapshot) error {
+	if _, ok := e.probes.provider(rec.Provider); !ok {
+		return cove.Errorf(cove.Unavailable, "provider %s is not part of this server any more", rec.Provider)
+	}
+	ctx, cancel := context.WithTimeout(ctx, resumeTime)
+	defer cancel()
+	if err := e.dropSnapshot(ctx, rec); err != nil {
+		return err
+	}
+	e.note(ctx, "snapshot.aborted", &cove.Session{ID: rec.Session, Tenant: rec.Tenant, Provider: rec.Provider},
+		"the server stopped while the snapshot was being made or removed")
+	return nil
 }
 
 // checkSnapshot reports a snapshot that a session cannot start from.
@@ -143,7 +192,7 @@ func (e *Engine) snapshotOf(ctx context.Context, tenant string, id cove.ID) (*co
 		return nil, missing
 	}
 	rec, err := e.cfg.Store.GetSnapshot(ctx, id)
-	if cove.CodeOf(err) == cove.NotFound || err == nil && rec.Tenant != tenant {
+	if cove.CodeOf(err) == cove.NotFound || err == nil && (rec.Tenant != tenant || rec.Pending) {
 		return nil, missing
 	}
 	return rec, err
@@ -154,12 +203,22 @@ func (p snapshots) List(ctx context.Context, f cove.SnapshotFilter) iter.Seq2[*c
 	a := action{Action: cove.Action{Verb: cove.SnapshotList}}
 	return actSeq(ctx, p.v, a, func(ctx context.Context, _ *step) (iter.Seq2[*cove.Snapshot, error], error) {
 		f.Tenant = p.v.p.Tenant
-		return p.v.e.cfg.Store.Snapshots(ctx, f), nil
+		return finished(p.v.e.cfg.Store.Snapshots(ctx, f)), nil
 	})
 }
 
-// Delete implements [cove.Snapshots]. The record goes last, so that a failure
-// can be tried again.
+// finished leaves out what nobody is shown.
+func finished(list iter.Seq2[*cove.Snapshot, error]) iter.Seq2[*cove.Snapshot, error] {
+	return func(yield func(*cove.Snapshot, error) bool) {
+		for rec, err := range list {
+			if (err != nil || !rec.Pending) && !yield(rec, err) {
+				return
+			}
+		}
+	}
+}
+
+// Delete implements [cove.Snapshots].
 func (p snapshots) Delete(ctx context.Context, snapshot cove.ID) error {
 	a := action{Action: cove.Action{Verb: cove.SnapshotDelete}}
 	return actDone(ctx, p.v, a, func(ctx context.Context, _ *step) error {
@@ -168,13 +227,10 @@ func (p snapshots) Delete(ctx context.Context, snapshot cove.ID) error {
 		if err != nil {
 			return err
 		}
-		if provider, ok := e.probes.provider(rec.Provider); ok {
-			if keeper, ok := cove.As[cove.SnapshotKeeper](provider); ok {
-				if err := keeper.RemoveSnapshot(ctx, rec.ID); err != nil {
-					return err
-				}
-			}
+		if err := e.dropSnapshot(ctx, rec); err != nil {
+			rec.Pending = false // so that it can be tried again
+			return errors.Join(err, e.cfg.Store.PutSnapshot(context.WithoutCancel(ctx), rec))
 		}
-		return e.cfg.Store.DeleteSnapshot(ctx, rec.ID)
+		return nil
 	})
 }

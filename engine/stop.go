@@ -14,13 +14,20 @@ func (e *Engine) rest(ctx context.Context, l *lease) error {
 	s := l.view()
 	l.mu.Lock()
 	sandbox, ticket := l.sandbox, l.ticket
-	l.rec.State = cove.Stopped // nothing new begins while the files are saved
+	l.resting = true
 	l.mu.Unlock()
+	defer func() {
+		l.mu.Lock()
+		l.resting = false
+		l.mu.Unlock()
+	}()
 	l.endPrograms(ctx)
 	err := e.archive(ctx, sandbox, s.ID)
 	if err == nil {
+		// Not before: whoever saves the record meanwhile must not say that the
+		// session is stopped when its files are nowhere but in the sandbox.
 		l.change(func(r *cove.Session) {
-			r.Archived = true
+			r.State, r.Archived = cove.Stopped, true
 			r.ExpiresAt = time.Now().Add(e.cfg.KeepStopped)
 		})
 		err = e.save(ctx, l)

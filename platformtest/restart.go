@@ -11,6 +11,8 @@ func restartCases() []testCase {
 	return []testCase{
 		{"live_sessions", restartLive},
 		{"programs", restartPrograms},
+		{"kept_programs", restartKept},
+		{"terminals", restartTerminal},
 		{"stopped_sessions", restartStopped},
 		{"ended_sessions", restartEnded},
 		{"snapshots", restartSnapshots},
@@ -50,34 +52,6 @@ func restartLive(t *testing.T, s *suite) {
 	_, err := r.user("globex").Sessions().Get(r.ctx, made.ID)
 	wantReason(t, err, cove.NotFound, "")
 	r.closeNow(p, made.ID)
-}
-
-// restartPrograms: no number is used twice, and nobody is told that a program
-// goes on or ended well when the platform cannot know.
-func restartPrograms(t *testing.T, s *suite) {
-	r := s.start(t, Options{})
-	r.needs(cove.PowerAttach)
-	p := r.user("acme")
-	id := r.session(p, cove.Spec{}).ID
-	done := r.background(p, id, cove.ExecRequest{Line: "echo done"})
-	r.wait(p, id, done)
-	going := r.idle(p, id)
-	r.restart()
-	p = r.user("acme")
-	for _, info := range all(r, p.Processes(id).List(r.ctx)) {
-		if info.PID == going && info.Result != nil && info.Result.Outcome == cove.Exited {
-			t.Errorf("a program that a restart cut off is listed as %+v", info)
-		}
-	}
-	e, err := p.Processes(id).Wait(r.ctx, going)
-	if err != nil {
-		wantCode(t, err, cove.NotFound)
-	} else if e.Outcome == cove.Exited {
-		t.Errorf("a program that a restart cut off is told as %+v", e.Result)
-	}
-	if next := r.background(p, id, cove.ExecRequest{Line: "true"}); next <= going {
-		t.Errorf("after a restart the number %d is used again; the last was %d", next, going)
-	}
 }
 
 func restartStopped(t *testing.T, s *suite) {

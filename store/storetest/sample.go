@@ -57,7 +57,7 @@ func fullSession(id cove.ID) *cove.Session {
 			CPU: cove.Soft, PIDs: cove.Hard, Disk: cove.Soft, Files: cove.Absent,
 		},
 		Node: "n1", CreatedAt: epoch, LastActivity: epoch.Add(time.Second),
-		ExpiresAt: epoch.Add(time.Hour), EndedAt: epoch.Add(2 * time.Hour), Archived: true, LastPID: 42,
+		ExpiresAt: epoch.Add(time.Hour), EndedAt: epoch.Add(2 * time.Hour), Archived: true, LastPID: 42, Counted: []cove.PID{7, 9},
 	}
 }
 
@@ -80,7 +80,7 @@ func fullTenant(name string) *cove.Tenant {
 func fullSnapshot(id cove.ID) *cove.Snapshot {
 	return &cove.Snapshot{
 		ID: id, Tenant: "acme", Session: cove.NewID(), Name: "before", Provider: "local", Template: "python",
-		Size: 12345, CreatedAt: epoch,
+		Size: 12345, CreatedAt: epoch, Pending: true,
 	}
 }
 
