@@ -35,8 +35,13 @@ type server struct {
 	provider *fake.Provider
 }
 
-func openServer(ctx context.Context, dir string) (*server, error) {
+// openServer opens a server that a stopper may watch.
+func openServer(ctx context.Context, dir string, watch ...*stopper) (*server, error) {
 	s := &server{}
+	pretend := fake.Config{Dir: filepath.Join(dir, "fake")}
+	for _, w := range watch {
+		pretend.Hook = w.hook
+	}
 	var err error
 	for _, name := range []string{"fake", "output"} {
 		if err := os.MkdirAll(filepath.Join(dir, name), 0o700); err != nil {
@@ -49,7 +54,7 @@ func openServer(ctx context.Context, dir string) (*server, error) {
 	if s.journal, err = audit.Open(audit.Config{Dir: filepath.Join(dir, "journal"), Node: "crash"}); err != nil {
 		return nil, err
 	}
-	if s.provider, err = fake.New(fake.Config{Dir: filepath.Join(dir, "fake")}); err != nil {
+	if s.provider, err = fake.New(pretend); err != nil {
 		return nil, err
 	}
 	archives, err := archive.Open(filepath.Join(dir, "archives"))
@@ -64,10 +69,14 @@ func openServer(ctx context.Context, dir string) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.engine, err = engine.Open(ctx, engine.Config{
+	cfg := engine.Config{
 		Providers: []cove.Provider{s.provider}, Provider: "fake", Policy: rules,
 		Store: s.store, Journal: s.journal, Archives: archives, Output: output, Node: "crash",
-	})
+	}
+	for _, w := range watch {
+		w.watch(&cfg)
+	}
+	s.engine, err = engine.Open(ctx, cfg)
 	return s, err
 }
 

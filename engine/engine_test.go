@@ -18,7 +18,10 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if dir := os.Getenv(crashDir); dir != "" {
+	switch dir := os.Getenv(crashDir); {
+	case dir != "" && os.Getenv(killedOp) != "":
+		killedChild(dir)
+	case dir != "":
 		crashChild(dir)
 	}
 	goleak.VerifyTestMain(m)

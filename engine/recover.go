@@ -91,6 +91,9 @@ func (e *Engine) recoverLive(ctx context.Context, l *lease, s *cove.Session) err
 	sandbox, err := e.attach(ctx, s)
 	if err == nil {
 		l.sandbox, l.runsLines = sandbox, e.probes.shell(s.Provider)
+		err = asRecorded(ctx, sandbox, s.State)
+	}
+	if err == nil {
 		err = e.resumePrograms(ctx, l)
 	}
 	switch {
@@ -116,6 +119,21 @@ func (e *Engine) recoverLive(ctx context.Context, l *lease, s *cove.Session) err
 		return err
 	}
 	return nil
+}
+
+// asRecorded pauses a sandbox or lets it go on, as its record says: a crash may
+// have come between the two.
+func asRecorded(ctx context.Context, sandbox cove.Sandbox, state cove.State) error {
+	pauser, ok := cove.As[cove.Pauser](sandbox)
+	if !ok {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, resumeTime)
+	defer cancel()
+	if state == cove.Paused {
+		return pauser.Pause(ctx)
+	}
+	return pauser.Resume(ctx)
 }
 
 // attach finds the sandbox of a session again. One that has died is NotFound.
