@@ -47,6 +47,8 @@ const (
 	ReasonProviderDown     = "provider_down"     // conflict: its provider cannot be reached; the session is kept
 	ReasonSessionStopped   = "session_stopped"   // conflict: start it first
 	ReasonSessionPaused    = "session_paused"    // conflict: resume it first
+	ReasonTrialOpen        = "trial_open"        // conflict: commit or discard it first
+	ReasonTrialLost        = "trial_lost"        // not_found: its layer went with the server
 	ReasonSpecDiffers      = "spec_differs"      // conflict: the live session was opened otherwise
 	ReasonKeyReused        = "idempotency_key"   // conflict: the key stands for another request
 	ReasonApproval         = "approval_required" // denied: policy wants a person to agree

@@ -22,6 +22,7 @@ type Platform interface {
 	Files(id ID) Files
 	Contexts(id ID) Contexts
 	Ports(id ID) Ports
+	Trials(id ID) Trials
 	Snapshots() Snapshots
 	Runs() Runs
 	Admin() Admin

@@ -23,7 +23,7 @@ type Action struct {
 	Verb      Verb
 	Principal Principal
 	Session   *Session     // nil when opening and for what has no session
-	Spec      *Spec        // when opening
+	Spec      *Spec        // when opening; with the network alone, when changing it
 	Exec      *ExecRequest // when running a program
 	Code      *CodeRequest // when running code
 	Path      string       // when touching a file

@@ -90,10 +90,21 @@ type Trier interface {
 	Try(ctx context.Context) (Trial, error)
 }
 
+// TrialKeeper is a Trier whose trials outlive the process that began them. Where
+// sandboxes can be attached, a Trier is one: else its open trials are lost with
+// their sandboxes.
+type TrialKeeper interface {
+	// Tried returns the trial that is open, as after Attach; NotFound if there is
+	// none. Where a commit was cut short, it is whole, or the trial is open.
+	Tried(ctx context.Context) (Trial, error)
+}
+
 // Trial is a layer over a workspace. Commit and Discard end it; both are
 // Conflict while a program still uses the layer, and the trial goes on then.
 type Trial interface {
-	// Changes yields what differs from the workspace below, sorted by path.
+	// Changes yields what differs from the workspace below, sorted by path: one
+	// line for each file, also within a directory that is new or gone. A
+	// directory itself is Modified only by its mode or by having been a file.
 	Changes(ctx context.Context) iter.Seq2[FileChange, error]
 	Commit(ctx context.Context) error
 	Discard(ctx context.Context) error

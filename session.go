@@ -32,6 +32,8 @@ type Session struct {
 	// Counted are background programs that a provider still keeps and whose CPU
 	// time has been added to the tenant's. It is in the record only.
 	Counted []PID `json:"counted,omitempty"`
+	// Trial says whether changes to the files are on trial.
+	Trial TrialState `json:"trial,omitempty"`
 }
 
 // State is where a session is in its life.
@@ -74,6 +76,14 @@ type Sessions interface {
 	// the answer.
 	Close(ctx context.Context, id ID, keep bool) (ID, error)
 	Usage(ctx context.Context, id ID) (Usage, error)
+	// SetNetwork replaces what a session may reach, now and after a stop. It is
+	// bound by what bounds Open. A mode that the live sandbox was not made for is
+	// Unsupported; a stopped session takes it when it starts.
+	SetNetwork(ctx context.Context, id ID, n Network) (*Session, error)
+	// Connections yields what the session's sandbox tried to reach, oldest first,
+	// after the one numbered after. Only the newest are kept, and only while the
+	// sandbox lives.
+	Connections(ctx context.Context, id ID, after int64) iter.Seq2[Connection, error]
 }
 
 // OpenRequest is a Spec and how to wait for room.

@@ -114,7 +114,7 @@ func validEnvName(name string) bool { return isName(name, "_") && (name[0] < '0'
 // Validate reports the first field that no platform could accept. It knows
 // nothing of providers, flavors or templates: the engine checks those.
 func (s Spec) Validate() error {
-	for _, check := range []func() error{s.validateNames, s.validateAmounts, s.validateNetwork, s.validateVolumes, s.validateMaps} {
+	for _, check := range []func() error{s.validateNames, s.validateAmounts, s.Network.Validate, s.validateVolumes, s.validateMaps} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -179,27 +179,6 @@ func (s Spec) validateAmounts() error {
 var hostPattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(\*\.)?[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*(:[0-9]{1,5})?$`)
 })
-
-func (s Spec) validateNetwork() error {
-	switch s.Network.Mode {
-	case "", NetworkNone, NetworkOpen:
-		if len(s.Network.Allow) > 0 {
-			return InvalidField("network.allow", "goes only with network.mode allow")
-		}
-	case NetworkAllow:
-		if len(s.Network.Allow) == 0 {
-			return InvalidField("network.allow", "is empty; name at least one host, such as pypi.org or *.github.com")
-		}
-	default:
-		return InvalidField("network.mode", "%q is unknown; use none, allow or open", string(s.Network.Mode))
-	}
-	for _, name := range s.Network.Allow {
-		if len(name) > maxNameLen || !hostPattern().MatchString(name) {
-			return InvalidField("network.allow", "%q is not a host name; use names such as pypi.org, *.github.com or api.example.com:443", name)
-		}
-	}
-	return atMost("network.allow", len(s.Network.Allow))
-}
 
 func (s Spec) validateVolumes() error {
 	seen := map[string]bool{}

@@ -16,6 +16,9 @@ const (
 	SessionClose Verb = "session.close"
 	SessionUsage Verb = "session.usage"
 
+	SessionSetNetwork  Verb = "session.set_network"
+	SessionConnections Verb = "session.connections"
+
 	ProcessExec    Verb = "process.exec"
 	ProcessStart   Verb = "process.start"
 	ProcessList    Verb = "process.list"
@@ -45,6 +48,11 @@ const (
 	ContextClose     Verb = "context.close"
 
 	PortDial Verb = "port.dial"
+
+	TrialRun     Verb = "trial.run"
+	TrialGet     Verb = "trial.get"
+	TrialCommit  Verb = "trial.commit"
+	TrialDiscard Verb = "trial.discard"
 
 	SnapshotPause    Verb = "snapshot.pause"
 	SnapshotResume   Verb = "snapshot.resume"
@@ -102,6 +110,7 @@ var traits = map[Verb]Trait{
 	SessionList: {Scope: ScopeRead, Reads: true}, SessionRenew: {Scope: ScopeWrite},
 	SessionStop: {Scope: ScopeWrite}, SessionStart: {Scope: ScopeWrite},
 	SessionClose: {Scope: ScopeWrite, Durable: true}, SessionUsage: {Scope: ScopeRead, Reads: true},
+	SessionSetNetwork: {Scope: ScopeWrite, Durable: true}, SessionConnections: {Scope: ScopeRead, Reads: true},
 
 	ProcessExec: {Scope: ScopeExec}, ProcessStart: {Scope: ScopeExec}, ProcessList: {Scope: ScopeRead, Reads: true},
 	ProcessConnect: {Scope: ScopeExec, Reads: true}, ProcessWait: {Scope: ScopeExec, Reads: true},
@@ -117,6 +126,9 @@ var traits = map[Verb]Trait{
 	ContextRestart: {Scope: ScopeExec}, ContextInterrupt: {Scope: ScopeExec}, ContextClose: {Scope: ScopeExec},
 
 	PortDial: {Scope: ScopeExec},
+
+	TrialRun: {Scope: ScopeExec}, TrialGet: {Scope: ScopeExec, Reads: true},
+	TrialCommit: {Scope: ScopeExec}, TrialDiscard: {Scope: ScopeExec},
 
 	SnapshotPause: {Scope: ScopeWrite}, SnapshotResume: {Scope: ScopeWrite}, SnapshotSnapshot: {Scope: ScopeWrite, Durable: true},
 	SnapshotFork: {Scope: ScopeWrite, Durable: true}, SnapshotList: {Scope: ScopeRead, Reads: true}, SnapshotDelete: {Scope: ScopeWrite, Durable: true},

@@ -148,6 +148,9 @@ func (c *Client) Contexts(id cove.ID) cove.Contexts { return contexts{c, id} }
 // Ports implements [cove.Platform].
 func (c *Client) Ports(id cove.ID) cove.Ports { return ports{c, id} }
 
+// Trials implements [cove.Platform].
+func (c *Client) Trials(id cove.ID) cove.Trials { return trials{c, id} }
+
 // Snapshots implements [cove.Platform].
 func (c *Client) Snapshots() cove.Snapshots { return snapshots{c} }
 

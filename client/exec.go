@@ -97,21 +97,29 @@ func (c *Client) chunk(f frame, out func(cove.Chunk)) error {
 // execWithInput runs a program whose input follows the request on the same
 // connection.
 func (p processes) execWithInput(ctx context.Context, a ask, w wire.ExecRequest, req cove.ExecRequest) (*cove.Execution, error) {
-	head, err := wire.Encode(w)
+	body, err := following(ctx, w, req.Stdin)
 	if err != nil {
 		return nil, err
 	}
-	body := newUpload(ctx, func(w io.Writer) error {
-		if _, err := w.Write(append(head, '\n')); err != nil {
-			return err
-		}
-		_, err := io.Copy(w, req.Stdin)
-		return err
-	})
 	a.body, a.stream = nil, body
 	a.header = map[string]string{"Content-Type": wire.ExecStream}
 	x, err := p.execStream(ctx, a, req.OnOutput)
 	return x, body.blame(ctx, err)
+}
+
+// following is a request on one line with the input after it.
+func following(ctx context.Context, w any, stdin io.Reader) (*upload, error) {
+	head, err := wire.Encode(w)
+	if err != nil {
+		return nil, err
+	}
+	return newUpload(ctx, func(w io.Writer) error {
+		if _, err := w.Write(append(head, '\n')); err != nil {
+			return err
+		}
+		_, err := io.Copy(w, stdin)
+		return err
+	}), nil
 }
 
 // Start implements [cove.Processes]. Input that is not in memory follows in

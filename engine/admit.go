@@ -110,7 +110,7 @@ func (e *Engine) idle(tenant string) []*lease {
 	}
 	var found []candidate
 	for _, l := range e.snapshotLeases() {
-		if s := l.view(); s.Tenant == tenant && (s.State == cove.Running || s.State == cove.Paused) && !s.Busy {
+		if s := l.view(); s.Tenant == tenant && (s.State == cove.Running || s.State == cove.Paused) && !s.Busy && decided(s) == nil {
 			found = append(found, candidate{l, s})
 		}
 	}
@@ -129,7 +129,7 @@ func (e *Engine) stopForRoom(ctx context.Context, l *lease) (*admission.Ticket, 
 		return nil, nil //nolint:nilnil // somebody is at it: no room, and no error
 	}
 	defer l.giveTurn()
-	if s := l.view(); s.Busy || s.State != cove.Running && s.State != cove.Paused {
+	if s := l.view(); s.Busy || decided(s) != nil || s.State != cove.Running && s.State != cove.Paused {
 		return nil, nil //nolint:nilnil // it is no longer idle: no room, and no error
 	} else if s.State == cove.Paused {
 		if err := e.thaw(ctx, l); err != nil {

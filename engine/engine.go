@@ -138,6 +138,7 @@ func (v view) Processes(id cove.ID) cove.Processes { return processes{v, id} }
 func (v view) Files(id cove.ID) cove.Files         { return files{v, id} }
 func (v view) Contexts(id cove.ID) cove.Contexts   { return contexts{v, id} }
 func (v view) Ports(id cove.ID) cove.Ports         { return ports{v, id} }
+func (v view) Trials(id cove.ID) cove.Trials       { return trials{v, id} }
 func (v view) Snapshots() cove.Snapshots           { return snapshots{v} }
 func (v view) Runs() cove.Runs                     { return runs{v} }
 func (v view) Admin() cove.Admin                   { return admin{v} }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/cove-sandbox/cove"
@@ -38,7 +39,7 @@ func (e *Engine) fork(ctx context.Context, p cove.Principal, from *lease, as cov
 	}
 	defer from.giveTurn()
 	s := from.view()
-	if err := usable(s); err != nil {
+	if err := errors.Join(usable(s), decided(s)); err != nil {
 		return nil, err
 	}
 	forker, ok := cove.As[cove.Forker](from.box())

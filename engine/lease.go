@@ -33,6 +33,7 @@ type lease struct {
 	watchers  map[int]context.CancelFunc // streams to end when the sandbox goes
 	nextWait  int                        // the next number in running and watchers
 	abandon   context.CancelCauseFunc    // ends the wait for room; nil unless it waits
+	trial     *onTrial                   // what is on trial; nil unless rec.Trial is open
 }
 
 // leaseKey is what a session is found by.

@@ -94,6 +94,9 @@ func (e *Engine) recoverLive(ctx context.Context, l *lease, s *cove.Session) err
 		err = asRecorded(ctx, sandbox, s.State)
 	}
 	if err == nil {
+		err = errors.Join(e.takeBack(ctx, l, sandbox), steerBack(ctx, sandbox, s.Spec.Network))
+	}
+	if err == nil {
 		err = e.resumePrograms(ctx, l)
 	}
 	switch {

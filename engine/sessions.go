@@ -97,6 +97,9 @@ func (p sessions) Renew(ctx context.Context, id cove.ID, d time.Duration) (*cove
 // Stop implements [cove.Sessions]. Stopping a stopped session is no error.
 func (p sessions) Stop(ctx context.Context, id cove.ID) (*cove.Session, error) {
 	return p.change(ctx, cove.SessionStop, id, func(ctx context.Context, l *lease, s *cove.Session) error {
+		if err := decided(s); err != nil {
+			return err
+		}
 		switch s.State {
 		case cove.Stopped:
 			return nil
@@ -126,9 +129,14 @@ func (p sessions) Start(ctx context.Context, id cove.ID) (*cove.Session, error) 
 // change is the road for what moves a session to another state: it waits for
 // the turn and looks at the state again before it acts.
 func (p sessions) change(ctx context.Context, verb cove.Verb, id cove.ID, do func(context.Context, *lease, *cove.Session) error) (*cove.Session, error) {
-	return act(ctx, p.v, on(verb, id), func(ctx context.Context, st *step) (*cove.Session, error) {
+	return p.move(ctx, on(verb, id), do)
+}
+
+// move is change for an action that says more than its verb.
+func (p sessions) move(ctx context.Context, a action, do func(context.Context, *lease, *cove.Session) error) (*cove.Session, error) {
+	return act(ctx, p.v, a, func(ctx context.Context, st *step) (*cove.Session, error) {
 		// One that waits for room has the turn until it gives up.
-		gaveUp := verb == cove.SessionClose && st.lease.giveUp(gone(&cove.Session{Cause: cove.ReasonSessionClosed}))
+		gaveUp := a.Verb == cove.SessionClose && st.lease.giveUp(gone(&cove.Session{Cause: cove.ReasonSessionClosed}))
 		if err := st.lease.takeTurn(ctx); err != nil {
 			return nil, err
 		}

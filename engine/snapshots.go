@@ -90,6 +90,9 @@ func (e *Engine) saveFiles(ctx context.Context, l *lease, s *cove.Session, name 
 	if box == nil {
 		return nil, usable(s)
 	}
+	if err := decided(s); err != nil {
+		return nil, err
+	}
 	shooter, ok := cove.As[cove.Snapshotter](box)
 	if !ok {
 		return nil, lacks(l, cove.PowerSnapshot)

@@ -15,7 +15,7 @@ import (
 func methods() []cove.Verb {
 	singular := map[string]string{
 		"Sessions": "session", "Processes": "process", "Files": "file", "Contexts": "context",
-		"Ports": "port", "Snapshots": "snapshot", "Runs": "run",
+		"Ports": "port", "Trials": "trial", "Snapshots": "snapshot", "Runs": "run",
 	}
 	var verbs []cove.Verb
 	platform := reflect.TypeFor[cove.Platform]()
@@ -72,6 +72,8 @@ func (s *suite) excused(t *testing.T, v cove.Verb) bool {
 		return extras.Code == nil
 	case "run":
 		return extras.Query == nil
+	case "trial":
+		return lacks(cove.PowerTrial)
 	case "port":
 		return extras.Serve == nil || lacks(cove.PowerDial)
 	}
@@ -82,6 +84,8 @@ func (s *suite) excused(t *testing.T, v cove.Verb) bool {
 		return lacks(cove.PowerSnapshot)
 	case cove.SnapshotFork:
 		return lacks(cove.PowerFork)
+	case cove.SessionSetNetwork:
+		return r.capabilities().Isolation.Network != cove.Hard
 	case cove.ProcessResize:
 		return lacks(cove.PowerTerminal)
 	}

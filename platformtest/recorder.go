@@ -27,9 +27,12 @@ func (r recorder) Contexts(id cove.ID) cove.Contexts {
 	return contextRecorder{r.in.Contexts(id), r.rec}
 }
 func (r recorder) Ports(id cove.ID) cove.Ports { return portRecorder{r.in.Ports(id), r.rec} }
-func (r recorder) Snapshots() cove.Snapshots   { return snapshotRecorder{r.in.Snapshots(), r.rec} }
-func (r recorder) Runs() cove.Runs             { return runRecorder{r.in.Runs(), r.rec} }
-func (r recorder) Admin() cove.Admin           { return adminRecorder{r.in.Admin(), r.rec} }
+func (r recorder) Trials(id cove.ID) cove.Trials {
+	return trialRecorder{r.in.Trials(id), r.rec}
+}
+func (r recorder) Snapshots() cove.Snapshots { return snapshotRecorder{r.in.Snapshots(), r.rec} }
+func (r recorder) Runs() cove.Runs           { return runRecorder{r.in.Runs(), r.rec} }
+func (r recorder) Admin() cove.Admin         { return adminRecorder{r.in.Admin(), r.rec} }
 
 type sessionRecorder struct {
 	in  cove.Sessions
@@ -66,6 +69,35 @@ func (r sessionRecorder) Close(ctx context.Context, id cove.ID, keep bool) (cove
 
 func (r sessionRecorder) Usage(ctx context.Context, id cove.ID) (cove.Usage, error) {
 	return noted[cove.Usage](r.rec, cove.SessionUsage)(r.in.Usage(ctx, id))
+}
+
+func (r sessionRecorder) SetNetwork(ctx context.Context, id cove.ID, n cove.Network) (*cove.Session, error) {
+	return noted[*cove.Session](r.rec, cove.SessionSetNetwork)(r.in.SetNetwork(ctx, id, n))
+}
+
+func (r sessionRecorder) Connections(ctx context.Context, id cove.ID, after int64) iter.Seq2[cove.Connection, error] {
+	return notedSeq(r.rec, cove.SessionConnections, r.in.Connections(ctx, id, after))
+}
+
+type trialRecorder struct {
+	in  cove.Trials
+	rec *record
+}
+
+func (r trialRecorder) Run(ctx context.Context, req cove.TrialRequest) (*cove.TrialResult, error) {
+	return noted[*cove.TrialResult](r.rec, cove.TrialRun)(r.in.Run(ctx, req))
+}
+
+func (r trialRecorder) Get(ctx context.Context) (*cove.TrialResult, error) {
+	return noted[*cove.TrialResult](r.rec, cove.TrialGet)(r.in.Get(ctx))
+}
+
+func (r trialRecorder) Commit(ctx context.Context) error {
+	return r.rec.done(cove.TrialCommit, r.in.Commit(ctx))
+}
+
+func (r trialRecorder) Discard(ctx context.Context) error {
+	return r.rec.done(cove.TrialDiscard, r.in.Discard(ctx))
 }
 
 type processRecorder struct {

@@ -58,6 +58,7 @@ type Extras struct {
 	Code  *Language                          // a language that Contexts runs
 	Query *Questions                         // what Runs answers
 	Serve func(port int, text string) string // a shell line that answers HTTP requests with text
+	World *World                             // what a session with a way out can reach
 }
 
 // Language is a language in the snippets that the suite needs.
@@ -71,6 +72,13 @@ type Language struct {
 	Text   string
 	Die    string // ends the interpreter itself
 	Loop   string // never ends
+}
+
+// World is a server that a session with a way out can reach under two names.
+type World struct {
+	Host, Other string
+	Text        string                   // what it answers
+	Fetch       func(host string) string // a shell line that prints the answer, or fails
 }
 
 // Questions are runs with a known end.
@@ -90,6 +98,10 @@ func Fake() Extras {
 		},
 		Query: &Questions{Good: sql("SELECT 1"), Bad: sql("fail"), Hang: sql("hang")},
 		Serve: serveLine,
+		World: &World{
+			Host: "example.com", Other: "www.example.com", Text: "hello from outside\n",
+			Fetch: func(host string) string { return "curl -fsS http://" + host + "/" },
+		},
 	}
 }
 
@@ -155,6 +167,8 @@ func groups() []group {
 		{"contexts", contextCases()},
 		{"ports", portCases()},
 		{"snapshots", snapshotCases()},
+		{"trials", trialCases()},
+		{"network", networkCases()},
 		{"runs", runCases()},
 		{"admission", admissionCases()},
 		{"queue", queueCases()},

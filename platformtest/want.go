@@ -41,6 +41,14 @@ func wantReason(t *testing.T, err error, code cove.Code, reason string) {
 	}
 }
 
+// wantRemedy checks that an error says what to do.
+func wantRemedy(t *testing.T, err error) {
+	t.Helper()
+	if cove.RemedyOf(err) == "" {
+		t.Errorf("nothing says what to do about: %v", err)
+	}
+}
+
 // wantField checks the code of an error and the field it is about.
 func wantField(t *testing.T, err error, code cove.Code, field string) {
 	t.Helper()

@@ -26,7 +26,8 @@ func executeRoutes() []route {
 
 func (c *call) execute() error {
 	if media, _, _ := mime.ParseMediaType(c.r.Header.Get("Content-Type")); media == wire.ExecStream {
-		return c.executeWithInput()
+		return withInput(c, func(w wire.ExecRequest) wire.ExecRequest { return w }, wire.ExecRequest.Cove,
+			func(r *cove.ExecRequest) *cove.ExecRequest { return r }, c.executeAsEvents)
 	}
 	w, err := decode[wire.ExecRequest](c)
 	if err != nil {

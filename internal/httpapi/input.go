@@ -12,13 +12,24 @@ import (
 	"github.com/cove-sandbox/cove/internal/wire"
 )
 
-// executeWithInput runs a program whose standard input follows the request on
-// the same connection, while its output goes the other way.
-func (c *call) executeWithInput() error {
+// withInput runs a program whose standard input follows the request on the same
+// connection, while its output goes the other way. W is the form of the request
+// and R the platform's own; both have that of a program in them.
+func withInput[W, R any](
+	c *call, form func(W) wire.ExecRequest, back func(W) (R, error), program func(*R) *cove.ExecRequest,
+	run func(context.Context, *events, R) error,
+) error {
 	_ = c.control.EnableFullDuplex()
 	body := &upload{c: c, limit: c.api.BodyTime, whole: true}
 	stdin := bufio.NewReaderSize(body, 32<<10)
-	req, err := c.requestLine(stdin)
+	w, err := requestLine[W](c, stdin)
+	if err != nil {
+		return err
+	}
+	if x := form(w); x.Background || x.Stdin != nil || len(x.StdinBase64) > 0 {
+		return cove.InvalidField("stdin", "follows the request here, which goes with neither background nor stdin")
+	}
+	req, err := back(w)
 	if err != nil {
 		return err
 	}
@@ -27,8 +38,8 @@ func (c *call) executeWithInput() error {
 	c.w.Header().Set("Connection", "close")
 	end := func() {}
 	err = c.stream(func(ctx context.Context, e *events) error {
-		req.Stdin, end = c.feed(stdin, e.cancel)
-		return c.executeAsEvents(ctx, e, req)
+		program(&req).Stdin, end = c.feed(stdin, e.cancel)
+		return run(ctx, e, req)
 	})
 	if err != nil {
 		c.respond(err)
@@ -39,7 +50,7 @@ func (c *call) executeWithInput() error {
 }
 
 // requestLine reads the request in front of the input.
-func (c *call) requestLine(r *bufio.Reader) (cove.ExecRequest, error) {
+func requestLine[W any](c *call, r *bufio.Reader) (W, error) {
 	var line []byte
 	for {
 		part, err := r.ReadSlice('\n')
@@ -48,17 +59,11 @@ func (c *call) requestLine(r *bufio.Reader) (cove.ExecRequest, error) {
 			break
 		}
 		if !errors.Is(err, bufio.ErrBufferFull) {
-			return cove.ExecRequest{}, err
+			var none W
+			return none, err
 		}
 	}
-	w, err := wire.Decode[wire.ExecRequest](bytes.NewReader(line), c.limit)
-	if err != nil {
-		return cove.ExecRequest{}, err
-	}
-	if w.Background || w.Stdin != nil || len(w.StdinBase64) > 0 {
-		return cove.ExecRequest{}, cove.InvalidField("stdin", "follows the request here, which goes with neither background nor stdin")
-	}
-	return w.Cove()
+	return wire.Decode[W](bytes.NewReader(line), c.limit)
 }
 
 // feed hands the input on until the program has ended, and then throws the

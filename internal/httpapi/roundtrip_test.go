@@ -88,7 +88,7 @@ func withStdin(r cove.ExecRequest, text string) cove.ExecRequest {
 
 func trips() map[cove.Verb]trip {
 	all := map[cove.Verb]trip{}
-	for _, part := range []map[cove.Verb]trip{sessionTrips(), processTrips(), fileTrips(), contextTrips(), adminTrips()} {
+	for _, part := range []map[cove.Verb]trip{sessionTrips(), trialTrips(), processTrips(), fileTrips(), contextTrips(), adminTrips()} {
 		maps.Copy(all, part)
 	}
 	return all
@@ -400,11 +400,12 @@ func TestListsComeInPages(t *testing.T) {
 		"snapshots": func() (int, error) {
 			return length(r.client.Snapshots().List(t.Context(), cove.SnapshotFilter{}))
 		},
-		"processes": func() (int, error) { return length(r.client.Processes(id).List(t.Context())) },
-		"contexts":  func() (int, error) { return length(r.client.Contexts(id).List(t.Context())) },
-		"keys":      func() (int, error) { return length(r.client.Admin().Keys(t.Context())) },
-		"events":    func() (int, error) { return length(r.client.Admin().Events(t.Context(), cove.EventFilter{})) },
-		"files":     func() (int, error) { return length(r.client.Files(id).List(t.Context(), ".", 1)) },
+		"connections": func() (int, error) { return length(r.client.Sessions().Connections(t.Context(), id, 0)) },
+		"processes":   func() (int, error) { return length(r.client.Processes(id).List(t.Context())) },
+		"contexts":    func() (int, error) { return length(r.client.Contexts(id).List(t.Context())) },
+		"keys":        func() (int, error) { return length(r.client.Admin().Keys(t.Context())) },
+		"events":      func() (int, error) { return length(r.client.Admin().Events(t.Context(), cove.EventFilter{})) },
+		"files":       func() (int, error) { return length(r.client.Files(id).List(t.Context(), ".", 1)) },
 	} {
 		if n, err := count(); err != nil || n != r.fake.count {
 			t.Errorf("%d of %d %s came, %v", n, r.fake.count, name, err)

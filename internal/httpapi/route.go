@@ -85,7 +85,7 @@ func actOn[B any](do func(*call, B) error) deed {
 // table is every route of the API.
 func table() []route {
 	return slices.Concat(
-		sessionRoutes(), snapshotRoutes(), executeRoutes(), processRoutes(), codeRoutes(),
+		sessionRoutes(), networkRoutes(), snapshotRoutes(), trialRoutes(), executeRoutes(), processRoutes(), codeRoutes(),
 		fileRoutes(), portRoutes(), adminRoutes(), taskRoutes(), runRoutes(), healthRoutes(),
 	)
 }

@@ -8,7 +8,7 @@ import (
 
 // content is the second layer: may this command run under the session's profile.
 func (p *Policy) content(a cove.Action) cove.Decision {
-	runs := a.Verb == cove.ProcessExec || a.Verb == cove.ProcessStart
+	runs := a.Verb == cove.ProcessExec || a.Verb == cove.ProcessStart || a.Verb == cove.TrialRun
 	code := a.Verb == cove.ContextRun
 	name := p.profileOf(a)
 	if !runs && !code || name == "" {

@@ -12,6 +12,7 @@ const (
 	OnStdout  = "stdout"  // a Chunk; the event's id is the offset after it
 	OnStderr  = "stderr"  // a Chunk
 	OnExit    = "exit"    // an Execution; the last event
+	OnTrial   = "trial"   // a Trial; the last event
 	OnResult  = "result"  // a CodeResult; the last event
 	OnQueue   = "queue"   // a QueuePlace
 	OnSession = "session" // a Session; the last event

@@ -50,6 +50,8 @@ func TestEveryFormGoesThereAndBack(t *testing.T) {
 	trip(t, wire.SnapshotOf, sure(wire.Snapshot.Cove), nil)
 	trip(t, wire.ForkRequestOf, sure(wire.ForkRequest.Cove), func(r *cove.ForkRequest) { r.IdempotencyKey = "" })
 	trip(t, wire.ExecutionOf, sure(wire.Execution.Cove), nil)
+	trip(t, wire.TrialOf, sure(wire.Trial.Cove), nil)
+	trip(t, wire.ConnectionOf, sure(wire.Connection.Cove), nil)
 	trip(t, wire.ProcessOf, sure(wire.Process.Cove), nil)
 	trip(t, wire.OutputPageOf, sure(wire.OutputPage.Cove), nil)
 	trip(t, wire.ChunkOf, sure(func(w wire.Chunk) cove.Chunk { return w.Cove("Stream-2") }), nil)

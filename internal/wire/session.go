@@ -29,35 +29,36 @@ func (w OpenRequest) Cove() (cove.OpenRequest, error) {
 
 // Session is the answer about a session. Its id is that of its sandbox.
 type Session struct {
-	SandboxID      cove.ID        `json:"sandbox_id"`
-	SessionID      cove.ID        `json:"session_id"`
-	Status         cove.State     `json:"status" jsonschema:"creating, running, paused, stopped, error or ended"`
-	Cause          string         `json:"cause,omitempty" jsonschema:"why it is in error or has ended"`
-	Busy           bool           `json:"busy" jsonschema:"something runs in it now"`
-	Created        bool           `json:"created" jsonschema:"this very request made it"`
-	Provider       string         `json:"provider"`
-	Isolation      cove.Isolation `json:"isolation" jsonschema:"what really holds"`
-	WorkspacePath  string         `json:"workspace_path"`
-	WorkspaceDir   string         `json:"workspace_dir"`
-	User           string         `json:"user"`
-	ProjectName    string         `json:"project_name,omitempty"`
-	UserID         string         `json:"user_id,omitempty"`
-	ThreadID       string         `json:"thread_id,omitempty"`
-	Template       string         `json:"template,omitempty"`
-	Flavor         string         `json:"flavor,omitempty"`
-	ResourceLimits ResourceLimits `json:"resource_limits"`
-	CreatedAt      time.Time      `json:"created_at"`
-	LastActivity   time.Time      `json:"last_activity"`
-	ExpiresAt      time.Time      `json:"expires_at"`
-	EndedAt        time.Time      `json:"ended_at,omitzero"`
-	Tenant         string         `json:"tenant"`
-	Owner          string         `json:"owner"`
-	NodeID         string         `json:"node_id"`
-	Version        int64          `json:"version"`
-	Archived       bool           `json:"archived,omitempty"`
-	LastPID        cove.PID       `json:"last_pid,omitempty"`
-	Spec           Spec           `json:"spec" jsonschema:"what was asked for, with every default filled in"`
-	Floors         []cove.Limit   `json:"floors,omitempty" jsonschema:"the limits that the caller set"`
+	SandboxID      cove.ID         `json:"sandbox_id"`
+	SessionID      cove.ID         `json:"session_id"`
+	Status         cove.State      `json:"status" jsonschema:"creating, running, paused, stopped, error or ended"`
+	Cause          string          `json:"cause,omitempty" jsonschema:"why it is in error or has ended"`
+	Busy           bool            `json:"busy" jsonschema:"something runs in it now"`
+	Created        bool            `json:"created" jsonschema:"this very request made it"`
+	Provider       string          `json:"provider"`
+	Isolation      cove.Isolation  `json:"isolation" jsonschema:"what really holds"`
+	WorkspacePath  string          `json:"workspace_path"`
+	WorkspaceDir   string          `json:"workspace_dir"`
+	User           string          `json:"user"`
+	ProjectName    string          `json:"project_name,omitempty"`
+	UserID         string          `json:"user_id,omitempty"`
+	ThreadID       string          `json:"thread_id,omitempty"`
+	Template       string          `json:"template,omitempty"`
+	Flavor         string          `json:"flavor,omitempty"`
+	ResourceLimits ResourceLimits  `json:"resource_limits"`
+	CreatedAt      time.Time       `json:"created_at"`
+	LastActivity   time.Time       `json:"last_activity"`
+	ExpiresAt      time.Time       `json:"expires_at"`
+	EndedAt        time.Time       `json:"ended_at,omitzero"`
+	Tenant         string          `json:"tenant"`
+	Owner          string          `json:"owner"`
+	NodeID         string          `json:"node_id"`
+	Version        int64           `json:"version"`
+	Archived       bool            `json:"archived,omitempty"`
+	LastPID        cove.PID        `json:"last_pid,omitempty"`
+	Trial          cove.TrialState `json:"trial,omitempty" jsonschema:"open or lost; left out where nothing is on trial"`
+	Spec           Spec            `json:"spec" jsonschema:"what was asked for, with every default filled in"`
+	Floors         []cove.Limit    `json:"floors,omitempty" jsonschema:"the limits that the caller set"`
 }
 
 // ResourceLimits is what a session may use.
@@ -77,7 +78,7 @@ func SessionOf(s *cove.Session) Session {
 		ProjectName: s.Spec.Project, UserID: s.Spec.User, ThreadID: s.Spec.Thread, Template: s.Spec.Template, Flavor: s.Spec.Flavor,
 		ResourceLimits: ResourceLimits{MemoryLimit: spec.MemoryLimit, CPULimit: spec.CPULimit, PIDsLimit: spec.PIDsLimit, Workspace: spec.Workspace},
 		CreatedAt:      s.CreatedAt, LastActivity: s.LastActivity, ExpiresAt: s.ExpiresAt, EndedAt: s.EndedAt,
-		Tenant: s.Tenant, Owner: s.Owner, NodeID: s.Node, Version: s.Version, Archived: s.Archived, LastPID: s.LastPID,
+		Tenant: s.Tenant, Owner: s.Owner, NodeID: s.Node, Version: s.Version, Archived: s.Archived, LastPID: s.LastPID, Trial: s.Trial,
 		Spec: spec, Floors: s.Spec.Floors,
 	}
 }
@@ -93,7 +94,7 @@ func (w Session) Cove() (*cove.Session, error) {
 		ID: w.SessionID, Tenant: w.Tenant, Owner: w.Owner, Spec: spec, State: w.Status, Cause: w.Cause,
 		Provider: w.Provider, Isolation: w.Isolation, Node: w.NodeID, Version: w.Version,
 		CreatedAt: w.CreatedAt, LastActivity: w.LastActivity, ExpiresAt: w.ExpiresAt, EndedAt: w.EndedAt,
-		Busy: w.Busy, Created: w.Created, Archived: w.Archived, LastPID: w.LastPID,
+		Busy: w.Busy, Created: w.Created, Archived: w.Archived, LastPID: w.LastPID, Trial: w.Trial,
 	}, nil
 }
 

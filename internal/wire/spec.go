@@ -22,7 +22,7 @@ type Spec struct {
 	LifetimeMinutes *float64          `json:"lifetime_minutes,omitempty" jsonschema:"ends so long after it was opened"`
 	Env             map[string]string `json:"env,omitempty" jsonschema:"the environment of every program"`
 	Volumes         []cove.Volume     `json:"volumes,omitempty" jsonschema:"paths of the host, from the operator's list"`
-	Network         *cove.Network     `json:"network,omitempty" jsonschema:"mode none, allow or open; names in allow"`
+	Network         *cove.Network     `json:"network,omitempty" jsonschema:"mode none, allow or open; names in allow; names of the operator's credentials in secrets"`
 	Workspace       *Workspace        `json:"workspace,omitempty" jsonschema:"where its files are"`
 	Policy          string            `json:"policy,omitempty" jsonschema:"the command policy, such as agent-bash"`
 	Require         *cove.Require     `json:"require,omitempty" jsonschema:"floors below which it is not made"`
@@ -46,7 +46,7 @@ func SpecOf(s cove.Spec) Spec {
 		TimeoutMinutes: optional(s.Idle, time.Minute), LifetimeMinutes: optional(s.Lifetime, time.Minute),
 		Env: s.Env, Volumes: s.Volumes, Policy: s.Policy, Require: unlessZero(s.Require), Metadata: s.Metadata, Ports: s.Ports, Snapshot: s.Snapshot,
 	}
-	if s.Network.Mode != "" || len(s.Network.Allow) > 0 {
+	if s.Network.Mode != "" || len(s.Network.Allow) > 0 || len(s.Network.Secrets) > 0 {
 		w.Network = &s.Network
 	}
 	if s.Workspace != (cove.Workspace{}) {

@@ -39,6 +39,12 @@ type Config struct {
 	// Latency is how long Create and Prepare take. Claim does not wait.
 	Latency time.Duration
 
+	// World is what a sandbox with a way out can reach: the answers of plain web
+	// servers by host, or host:port where the port is not 80 or 443. nil means
+	// that example.com and www.example.com greet. Nothing of the real network is
+	// ever reached.
+	World map[string]string
+
 	// Hook, if it is not nil, is called at every step with the id it is about,
 	// or "" where there is none. It may block; an error makes the step fail
 	// with that error. The steps are
@@ -49,6 +55,8 @@ type Config struct {
 	//	start file usage            of a live sandbox
 	//	kept resume_program forget  of a program that a Keeper holds
 	//	pause resume snapshot fork dial
+	//	try tried changes commit discard
+	//	network connections
 	//	destroy.begin destroy.files before anything, and when the programs are gone
 	//	remove
 	Hook func(step string, id cove.ID) error
@@ -66,6 +74,9 @@ func (c Config) withDefaults() Config {
 			Boundary: cove.BoundaryNone, Network: cove.Hard, Memory: cove.Hard,
 			CPU: cove.Hard, PIDs: cove.Hard, Disk: cove.Hard, Files: cove.Hard,
 		}
+	}
+	if c.World == nil {
+		c.World = map[string]string{"example.com": "hello from outside\n", "www.example.com": "hello from outside\n"}
 	}
 	if c.Powers == nil {
 		c.Powers = cove.Powers()

@@ -18,12 +18,26 @@ func conform(t *testing.T, cfg fake.Config, only ...string) {
 			keepers[cfg.Dir] = cfg.Keeper
 			t.Cleanup(cfg.Keeper.Close)
 		}
+		cfg.World = map[string]string{"example.com:8080": "hello from outside\n", "www.example.org:8080": "hello from outside\n"}
 		p, err := fake.New(cfg)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return p
+		return outward{p, p}
 	}, only...)
+}
+
+// outward is a fake with what there is to reach in its world.
+type outward struct {
+	cove.Provider
+
+	p *fake.Provider
+}
+
+func (o outward) Unwrap() cove.Provider { return o.p }
+
+func (outward) Outside() providertest.Outside {
+	return providertest.Outside{Name: "example.com", Other: "www.example.org", Port: 8080, Text: "hello from outside\n"}
 }
 
 func TestConformance(t *testing.T) { conform(t, fake.Config{}) }

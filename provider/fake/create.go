@@ -47,6 +47,9 @@ func (p *Provider) admit(ctx context.Context, step string, id cove.ID, spec cove
 	if err := spec.Validate(); err != nil {
 		return spec, err
 	}
+	if err := p.knows(spec.Network); err != nil {
+		return spec, err
+	}
 	if spec.Snapshot != "" && !p.has(cove.PowerSnapshot) {
 		return spec, cove.Errorf(cove.Unsupported, "provider %s has no snapshots", p.cfg.Name)
 	}
@@ -140,6 +143,9 @@ func mark(box *os.Root, spec cove.Spec) error {
 
 // open opens the tree of a sandbox and starts its machine.
 func (p *Provider) open(id cove.ID, spec cove.Spec, box *os.Root, empty bool) (*sandbox, error) {
+	if err := mend(box); err != nil {
+		return nil, cove.Wrap(cove.Unavailable, err, "the files of sandbox %s cannot be put back", id)
+	}
 	root, err := box.OpenRoot(treeDir)
 	if err != nil {
 		return nil, cove.Wrap(cove.Unavailable, err, "the files of sandbox %s cannot be opened", id)

@@ -43,6 +43,7 @@ type machine struct {
 	gate    chan struct{} // not nil while paused; closed by resume
 	ports   map[int]*listener
 	kept    map[string]*job // by Command.Keep
+	out     *gateway        // the way out; nil where there is none
 	down    bool
 }
 

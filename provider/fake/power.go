@@ -28,6 +28,12 @@ func (s *sandbox) layers() cove.Sandbox {
 	if s.provider.has(cove.PowerResume) {
 		face = resuming{face, s}
 	}
+	if s.provider.has(cove.PowerTrial) {
+		face = trying{face, s}
+	}
+	if s.machine.out != nil {
+		face = leading{face, s}
+	}
 	return face
 }
 

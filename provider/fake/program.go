@@ -24,7 +24,7 @@ func programs() map[string]program {
 		"env": runEnv, "printenv": runPrintenv, "id": runID, "whoami": runWhoami,
 		"hostname": runHostname, "nproc": runNproc, "date": runDate, "uname": runUname,
 		"sleep": runSleep, "kill": runKill, "nohup": runNohup, "setsid": runSetsid,
-		"stty": runStty, "tty": runTTY, "hog": runHog, "serve": runServe, "nc": runNc,
+		"stty": runStty, "tty": runTTY, "hog": runHog, "serve": runServe, "nc": runNc, "curl": runCurl,
 	}
 }
 

@@ -74,6 +74,9 @@ func (p *Provider) capabilities() cove.Capabilities {
 		Networks:   []cove.NetworkMode{cove.NetworkNone},
 		Templates:  p.cfg.Templates, Volumes: true, Powers: p.cfg.Powers,
 	}
+	if p.has(cove.PowerEgress) {
+		c.Networks = append(c.Networks, cove.NetworkAllow, cove.NetworkOpen)
+	}
 	if !c.Ready {
 		c.Remedy = "take Unready out of the configuration of the fake"
 	}

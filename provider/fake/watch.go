@@ -72,3 +72,14 @@ func (w *watch) stop() {
 		close(w.gone)
 	}
 }
+
+// lose tells the reader that something happened that the queue does not show.
+func (w *watch) lose() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.lost = true
+	select {
+	case w.poke <- struct{}{}:
+	default:
+	}
+}

@@ -48,6 +48,8 @@ func groups() []group {
 		{"pause", pauseTests()},
 		{"snapshot", snapshotTests()},
 		{"dial", dialTests()},
+		{"trial", trialTests()},
+		{"egress", egressTests()},
 		{"prepare", prepareTests()},
 		{"attach", attachTests()},
 		{"resume", resumeTests()},
