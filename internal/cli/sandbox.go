@@ -30,6 +30,9 @@ names.`,
 	cmd.AddCommand(
 		a.createCommand(), a.lsCommand(), a.getCommand(), a.execCommand(), a.sandboxCodeCommand(), a.cpCommand(),
 		a.psCommand(), a.logsCommand(), a.attachCommand(), a.statsCommand(), a.snapshotCommand(), a.forkCommand(), a.rmCommand(),
+		a.networkCommand(), a.connectionsCommand(), a.trialCommand(),
+		a.trialEndCommand("commit", "Keep what is on trial in sandboxes", func(ctx context.Context, t cove.Trials) error { return t.Commit(ctx) }),
+		a.trialEndCommand("discard", "Take back what is on trial in sandboxes", func(ctx context.Context, t cove.Trials) error { return t.Discard(ctx) }),
 	)
 	for _, c := range []stateChange{
 		{"start", "Bring stopped sandboxes back with their files", func(ctx context.Context, p cove.Platform, id cove.ID) (*cove.Session, error) {
@@ -314,6 +317,8 @@ func describe(w io.Writer, s *cove.Session) error {
 		{"memory", s.Spec.Resources.Memory.String()},
 		{"workspace", string(s.Spec.Workspace.Kind) + ", " + s.Spec.Workspace.Size.String()},
 		{"network", network},
+		{"secrets", strings.Join(s.Spec.Network.Secrets, ", ")},
+		{"trial", string(s.Trial)},
 		{"policy", s.Spec.Policy},
 		{"project", s.Spec.Project},
 		{"user", s.Spec.User},

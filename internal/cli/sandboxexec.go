@@ -17,13 +17,18 @@ func (a *app) execCommand() *cobra.Command {
 	var e execFlags
 	var env []string
 	var background bool
+	var trial trialFlags
 	cmd := &cobra.Command{
 		Use:   "exec [flags] ID [--] PROGRAM [ARGUMENT...]",
 		Short: "Run a program in a sandbox",
 		Long: `Runs a program in a sandbox, as cove run does in a fresh one.
 
 With -d the program runs in the background and its number is printed; logs,
-attach and ps take it from there.`,
+attach and ps take it from there.
+
+With --trial what it changes in the workspace is put on trial: the changes are
+listed on standard error and stay until cove sandbox commit keeps them or cove
+sandbox discard takes them back.`,
 		Args: passing(arguments(2, -1)),
 		RunE: passingRun(func(cmd *cobra.Command, args []string) error {
 			id, argv := args[0], args[1:]
@@ -37,11 +42,18 @@ attach and ps take it from there.`,
 			if req.Env, err = environment("--env", env, a.sys); err != nil {
 				return err
 			}
+			then, err := trial.end(background)
+			if err != nil {
+				return err
+			}
 			return a.withSession(cmd, id, func(ctx context.Context, p link, id cove.ID) error {
 				if background {
 					return a.startProgram(ctx, p.Processes(id), req)
 				}
 				p.timed(&req.Limits)
+				if trial.trial {
+					return a.execOnTrial(ctx, p, id, cove.TrialRequest{ExecRequest: req, Then: then})
+				}
 				return a.exec(ctx, p.Processes(id), req, false)
 			})
 		}),
@@ -49,6 +61,7 @@ attach and ps take it from there.`,
 	e.add(cmd)
 	cmd.Flags().StringArrayVarP(&env, "env", "e", nil, "set a variable, as `NAME[=value]`, or pass it on; may be repeated")
 	cmd.Flags().BoolVarP(&background, "detach", "d", false, "run it in the background and print its number")
+	trial.add(cmd)
 	passFlags(cmd)
 	return cmd
 }

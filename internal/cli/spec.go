@@ -20,7 +20,7 @@ type specFlags struct {
 	provider, template, flavor, policy string
 	network, memory, cpus, pids        string
 	workspace, workspaceSize, require  string
-	allowNet, volumes, env             []string
+	allowNet, secrets, volumes, env    []string
 }
 
 func (f *specFlags) add(cmd *cobra.Command) {
@@ -30,6 +30,7 @@ func (f *specFlags) add(cmd *cobra.Command) {
 	fs.StringVar(&f.flavor, "flavor", "", "the size by its `name`, such as small (MSB_DEFAULT_FLAVOR)")
 	fs.StringVar(&f.policy, "policy", "", "the command policy: the `name` of one, such as agent-bash, or a file (SANDBOX_COMMAND_POLICY)")
 	fs.StringArrayVar(&f.allowNet, "allow-net", nil, "a `host` that may be reached; may be repeated")
+	fs.StringArrayVar(&f.secrets, "secret", nil, "the `name` of a credential of the operator's to put into requests; may be repeated")
 	fs.StringVar(&f.network, "network", "", "what may be reached, the `mode`: none, allow or open")
 	fs.StringArrayVarP(&f.volumes, "volume", "v", nil, "show a host path inside, as `src:dst[:ro]`; may be repeated")
 	fs.StringArrayVarP(&f.env, "env", "e", nil, "set a variable, as `NAME[=value]`, or pass it on; may be repeated")
@@ -45,7 +46,7 @@ func (f *specFlags) add(cmd *cobra.Command) {
 func (f *specFlags) spec(sys System) (cove.Spec, error) {
 	s := cove.Spec{
 		Provider: f.provider, Template: f.template, Flavor: f.flavor, Policy: f.policy,
-		Network:   cove.Network{Mode: cove.NetworkMode(f.network), Allow: f.allowNet},
+		Network:   cove.Network{Mode: cove.NetworkMode(f.network), Allow: f.allowNet, Secrets: f.secrets},
 		Workspace: cove.Workspace{Kind: cove.WorkspaceKind(f.workspace)},
 		Require:   cove.Require{Isolation: cove.Boundary(f.require)},
 	}
