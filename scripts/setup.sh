@@ -36,6 +36,9 @@ fi
 if [[ $target == test && $(uname -m) != aarch64 ]] && ! command -v qemu-aarch64 qemu-aarch64-static >/dev/null; then
   lacks qemu-user "the agent for arm64 is tested under an emulator"
 fi
+if [[ $target == test ]] && ! command -v curl >/dev/null; then
+  lacks curl "the documentation shows the HTTP API with it"
+fi
 if [[ $target == check ]] && ! command -v shellcheck >/dev/null; then
   lacks shellcheck "the scripts are checked too"
 fi

@@ -82,14 +82,15 @@ created without a network must be stopped to be given one.`,
 }
 
 func printNetwork(w io.Writer, n cove.Network) error {
-	text := string(n.Mode) + "\n"
+	var b strings.Builder
+	b.WriteString(string(n.Mode) + "\n")
 	for _, host := range n.Allow {
-		text += "allow " + host + "\n"
+		b.WriteString("allow " + host + "\n")
 	}
 	for _, name := range n.Secrets {
-		text += "secret " + name + "\n"
+		b.WriteString("secret " + name + "\n")
 	}
-	_, err := io.WriteString(w, escapeLines(text))
+	_, err := io.WriteString(w, escapeLines(b.String()))
 	return err
 }
 

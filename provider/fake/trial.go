@@ -106,12 +106,15 @@ func setAside(box *os.Root) error {
 
 // mend finishes a discard that a crash cut short between its two steps.
 func mend(box *os.Root) error {
-	_, missing := box.Lstat(workDir)
-	_, none := box.Lstat(belowDir)
-	if missing == nil || none != nil {
-		return nil
+	_, err := box.Lstat(workDir)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
-	return box.Rename(belowDir, workDir)
+	err = box.Rename(belowDir, workDir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // whoever opens the tree says what is missing
+	}
+	return err
 }
 
 // layer is an open trial.

@@ -103,10 +103,10 @@ func (e *env) try(s cove.Sandbox) cove.Trial {
 	return trial
 }
 
-func (e *env) triable(changes ...func(*cove.Spec)) (cove.Sandbox, cove.Trier) {
+func (e *env) triable() (cove.Sandbox, cove.Trier) {
 	e.Helper()
 	e.needsPower(cove.PowerTrial)
-	s := e.sandbox(changes...)
+	s := e.sandbox()
 	return s, as[cove.Trier](e, s)
 }
 
