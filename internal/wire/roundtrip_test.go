@@ -43,11 +43,11 @@ func sure[W, T any](back func(W) T) func(W) (T, error) {
 
 func TestEveryFormGoesThereAndBack(t *testing.T) {
 	trip(t, wire.SpecOf, wire.Spec.Cove, func(s *cove.Spec) { s.Floors = nil })
-	trip(t, wire.SessionOf, wire.Session.Cove, nil)
+	trip(t, wire.SessionOf, wire.Session.Cove, func(s **cove.Session) { (*s).Counted = nil })
 	trip(t, wire.OpenRequestOf, wire.OpenRequest.Cove, func(r *cove.OpenRequest) { r.IdempotencyKey, r.Spec.Floors = "", nil })
 	trip(t, wire.RenewRequestOf, wire.RenewRequest.Cove, nil)
 	trip(t, wire.UsageOf, sure(wire.Usage.Cove), nil)
-	trip(t, wire.SnapshotOf, sure(wire.Snapshot.Cove), nil)
+	trip(t, wire.SnapshotOf, sure(wire.Snapshot.Cove), func(s **cove.Snapshot) { (*s).Pending = false })
 	trip(t, wire.ForkRequestOf, sure(wire.ForkRequest.Cove), func(r *cove.ForkRequest) { r.IdempotencyKey = "" })
 	trip(t, wire.ExecutionOf, sure(wire.Execution.Cove), nil)
 	trip(t, wire.TrialOf, sure(wire.Trial.Cove), nil)
