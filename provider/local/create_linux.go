@@ -127,6 +127,9 @@ func (p *Provider) forget(id cove.ID) {
 // is nil where the agent was not greeted yet.
 func (p *Provider) settle(ctx context.Context, m *made, conn *guest.Conn, id cove.ID, spec cove.Spec, caps cove.Capabilities) (cove.Sandbox, error) {
 	s := &sandbox{p: p, id: id, died: make(chan struct{}), conn: conn, groups: m.group, made: m, isolation: caps.For(spec.Workspace.Kind)}
+	if m.group != nil && m.host.support().Freeze == nil {
+		s.freezer = newFreezer(m.group)
+	}
 	err := m.limit(spec, s.isolation)
 	switch {
 	case err != nil:
@@ -140,7 +143,7 @@ func (p *Provider) settle(ctx context.Context, m *made, conn *guest.Conn, id cov
 	}
 	if err == nil {
 		go s.watch()
-		return s, nil
+		return s.layers(), nil
 	}
 	if s.conn != nil {
 		_ = s.conn.Close()

@@ -1,6 +1,9 @@
 package local
 
 import (
+	"context"
+	"errors"
+
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/provider/local/fence"
 )
@@ -25,10 +28,24 @@ const (
 
 // PID is that of a sandbox's agent on the host.
 func PID(s cove.Sandbox) int {
-	box := s.(*sandbox) //nolint:forcetypeassert // tests have no other
+	box, _ := cove.As[*sandbox](s)
 	box.mu.Lock()
 	defer box.mu.Unlock()
 	return box.made.pid
+}
+
+// Frozen reports whether a sandbox is held.
+func Frozen(s cove.Sandbox) bool {
+	box, _ := cove.As[*sandbox](s)
+	<-box.freezer.turn
+	defer box.freezer.give()
+	return box.freezer.paused
+}
+
+// RemoveGroup takes the control group of a sandbox away that has nobody left.
+func RemoveGroup(ctx context.Context, s cove.Sandbox) error {
+	box, _ := cove.As[*sandbox](s)
+	return errors.Join(box.groups.Kill(ctx), box.groups.Remove(ctx))
 }
 
 // SparePID is that of a spare's agent, and SpareName the id of its groups.

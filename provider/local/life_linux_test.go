@@ -144,11 +144,19 @@ func crash(args []string) error {
 		}
 		l.IDs, l.Processes = append(l.IDs, s.ID()), append(l.Processes, local.PID(s))
 	}
+	if args[1] == "paused" {
+		return l.pause(ctx, p)
+	}
 	spare, err := p.Prepare(ctx, cove.Mold{Template: local.Template, Workspace: cove.WorkspaceMemory})
 	if err != nil {
 		return err
 	}
 	l.IDs, l.Processes = append(l.IDs, local.SpareName(spare)), append(l.Processes, local.SparePID(spare))
+	return l.wait(p)
+}
+
+// wait says what there is and waits to be killed.
+func (l left) wait(p *local.Provider) error {
 	if pid := spawner(os.Getpid()); pid != 0 {
 		l.Processes = append(l.Processes, pid)
 	}
@@ -156,7 +164,7 @@ func crash(args []string) error {
 	if err := json.NewEncoder(os.Stdout).Encode(l); err != nil {
 		return err
 	}
-	_, err = io.Copy(io.Discard, os.Stdin)
+	_, err := io.Copy(io.Discard, os.Stdin)
 	return err
 }
 
@@ -194,6 +202,13 @@ func TestCrash(t *testing.T) {
 // crashed is what a process had that was killed, when all of its own are gone.
 func crashed(t *testing.T, dir, kind string) (l left) {
 	t.Helper()
+	return crashedNow(t, dir, kind, true)
+}
+
+// crashedNow is what a process had that was killed; wait says whether to wait
+// until all of its own are gone.
+func crashedNow(t *testing.T, dir, kind string, wait bool) (l left) {
+	t.Helper()
 	in, hold, err := os.Pipe()
 	must(t, err)
 	out, say, err := os.Pipe()
@@ -219,6 +234,9 @@ func crashed(t *testing.T, dir, kind string) (l left) {
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
 	for _, fd := range handles {
+		if !wait {
+			break
+		}
 		ends(t, "all processes are gone", func() bool {
 			n, _ := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
 			return n > 0

@@ -97,6 +97,9 @@ func (h *hostSide) capabilities() cove.Capabilities {
 		Powers:     []cove.Power{cove.PowerDial, cove.PowerPrepare, cove.PowerTerminal},
 		Notes:      h.notes(has),
 	}
+	if has.Freeze == nil {
+		c.Powers = append(c.Powers, cove.PowerPause)
+	}
 	for _, probe := range []func() error{initproc.Probe, seccomp.Probe, capability.Probe, netns.Probe, func() error { return mount.Probe().Descriptors }} {
 		if err := probe(); err != nil {
 			c.Ready, c.Why, c.Remedy = false, err.Error(), remedyOf(err)

@@ -94,7 +94,7 @@ func (p *Provider) Attach(ctx context.Context, id cove.ID) (cove.Sandbox, error)
 		return nil, closedError()
 	}
 	if box := p.boxes[id]; box != nil {
-		return box, nil
+		return box.layers(), nil
 	}
 	return nil, cove.Errorf(cove.NotFound, "sandbox %.60s is gone", string(id))
 }

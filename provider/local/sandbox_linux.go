@@ -19,6 +19,7 @@ type sandbox struct {
 	isolation cove.Isolation
 	conn      *guest.Conn
 	groups    *cgroup.Group // nil where there are none
+	freezer   *freezer      // nil where it cannot be paused
 
 	mu   sync.Mutex
 	made *made         // nil when it is gone
@@ -85,6 +86,11 @@ func (s *sandbox) Usage(ctx context.Context) (cove.Usage, error) {
 	if err != nil || s.groups == nil {
 		return u, err
 	}
+	return s.counted(u)
+}
+
+// counted puts what the kernel counts into what the agent said.
+func (s *sandbox) counted(u cove.Usage) (cove.Usage, error) {
 	counted, err := s.groups.Usage()
 	if err != nil {
 		return u, cove.Wrap(cove.Unavailable, err, "the usage of sandbox %s cannot be read", s.id)
@@ -95,6 +101,15 @@ func (s *sandbox) Usage(ctx context.Context) (cove.Usage, error) {
 	}
 	return u, nil
 }
+
+// isGone reports whether somebody destroyed it.
+func (s *sandbox) isGone() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.gone
+}
+
+func (s *sandbox) goneError() error { return cove.Errorf(cove.NotFound, "sandbox %s is gone", s.id) }
 
 // Destroy implements [cove.Sandbox].
 func (s *sandbox) Destroy(ctx context.Context) error {
