@@ -42,7 +42,7 @@ type Config struct {
 
 	Flavors  map[string]cove.Resources // nil: small, medium, large
 	Defaults cove.Spec                 // what requests mean where they and their key say nothing
-	Volumes  []string                  // host paths below which volumes may be
+	Volumes  []string                  // host paths below which volumes may be, read-only unless :rw stands at the end
 	Shared   []cove.Volume             // mounted in every session
 
 	MaxSessions int        // sessions with a sandbox at once; 0: no bound but memory

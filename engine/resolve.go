@@ -78,36 +78,50 @@ func (e *Engine) resolve(p cove.Principal, asked cove.Spec) (cove.Spec, error) {
 // what the operator mounts everywhere.
 func (e *Engine) resolveVolumes(s cove.Spec) (cove.Spec, error) {
 	for i, v := range s.Volumes {
-		real, err := e.allowedSource(v.Source)
+		real, err := e.allowedSource(v)
 		if err != nil {
 			return s, err
 		}
 		s.Volumes[i].Source = real
 	}
 	for _, v := range e.cfg.Shared {
-		if !slices.ContainsFunc(s.Volumes, func(o cove.Volume) bool { return o.Target == v.Target }) {
-			s.Volumes = append(s.Volumes, v)
+		if slices.ContainsFunc(s.Volumes, func(o cove.Volume) bool { return o.Target == v.Target }) {
+			continue
 		}
+		// Providers follow no links. What is not there, they name.
+		if real, err := filepath.EvalSymlinks(v.Source); err == nil {
+			v.Source = real
+		}
+		s.Volumes = append(s.Volumes, v)
 	}
 	return s, s.Validate()
 }
 
 // allowedSource returns the real path of a volume's source, which must lie
-// below a path on the operator's list however either is spelled.
-func (e *Engine) allowedSource(source string) (string, error) {
-	outside := cove.InvalidField("volumes", "%.200q is not below a path that the operator allows; allowed are: %s", source, listOrNone(e.cfg.Volumes))
-	real, err := filepath.EvalSymlinks(source)
+// below a path on the operator's list however either is spelled. The provider
+// opens that path and follows no link any more.
+func (e *Engine) allowedSource(v cove.Volume) (string, error) {
+	outside := cove.InvalidField("volumes", "%.200q is not below a path that the operator allows; allowed are: %s", v.Source, listOrNone(e.cfg.Volumes))
+	real, err := filepath.EvalSymlinks(v.Source)
 	if err != nil {
 		return "", outside // whether it exists is not the caller's to learn
 	}
+	readable := false
 	for _, allowed := range e.cfg.Volumes {
+		allowed, write := strings.CutSuffix(allowed, ":rw")
 		root, err := filepath.EvalSymlinks(allowed)
 		if err != nil {
 			continue
 		}
 		if rel, err := filepath.Rel(root, real); err == nil && filepath.IsLocal(rel) {
-			return real, nil
+			if write || !v.Write {
+				return real, nil
+			}
+			readable = true
 		}
+	}
+	if readable {
+		return "", cove.InvalidField("volumes", "%.200q may be read only; the operator can allow more with :rw behind a path of COVE_VOLUMES", v.Source)
 	}
 	return "", outside
 }

@@ -12,6 +12,7 @@ func volumeCases() []testCase {
 	return []testCase{
 		{"read_only", volumeReadOnly},
 		{"write", volumeWrite},
+		{"write_only_where_allowed", volumeWriteRefused},
 		{"shared", volumeShared},
 		{"outside_the_list", volumeOutside},
 		{"bad_targets", volumeBadTargets},
@@ -38,7 +39,7 @@ func (s *suite) allowed(t *testing.T, o Options) (r *rig, base string) {
 	for i := range o.Shared {
 		o.Shared[i].Source = filepath.Join(base, o.Shared[i].Source)
 	}
-	o.Volumes = []string{filepath.Join(base, "allowed")}
+	o.Volumes = []string{filepath.Join(base, "allowed"), filepath.Join(base, "allowed/sub") + ":rw"}
 	r = s.start(t, o)
 	if !r.capabilities().Volumes {
 		t.Skip("the provider cannot mount host paths")
@@ -69,6 +70,16 @@ func volumeWrite(t *testing.T, s *suite) {
 	id := r.session(p, cove.Spec{Volumes: []cove.Volume{{Source: filepath.Join(base, "allowed/sub"), Target: "/data", Write: true}}}).ID
 	r.sh(p, id, "echo x > /data/new")
 	same(t, "the volume on the host", dirNames(r, filepath.Join(base, "allowed/sub")), []string{"new"})
+}
+
+// volumeWriteRefused: what may be read may not be written for that.
+func volumeWriteRefused(t *testing.T, s *suite) {
+	r, base := s.allowed(t, Options{})
+	p := r.user("acme")
+	for _, source := range []string{"allowed", "allowed/hello", "allowed/sub/../../allowed", "secret"} {
+		_, err := p.Sessions().Open(r.ctx, cove.OpenRequest{Spec: cove.Spec{Volumes: []cove.Volume{{Source: base + "/" + source, Target: "/data", Write: true}}}})
+		wantField(t, err, cove.Invalid, "volumes")
+	}
 }
 
 func volumeShared(t *testing.T, s *suite) {

@@ -32,7 +32,7 @@ func (f *specFlags) add(cmd *cobra.Command) {
 	fs.StringArrayVar(&f.allowNet, "allow-net", nil, "a `host` that may be reached; may be repeated")
 	fs.StringArrayVar(&f.secrets, "secret", nil, "the `name` of a credential of the operator's to put into requests; may be repeated")
 	fs.StringVar(&f.network, "network", "", "what may be reached, the `mode`: none, allow or open")
-	fs.StringArrayVarP(&f.volumes, "volume", "v", nil, "show a host path inside, as `src:dst[:ro]`; may be repeated")
+	fs.StringArrayVarP(&f.volumes, "volume", "v", nil, "show a host path inside, as `src:dst[:rw]`, read-only unless rw stands at the end; may be repeated")
 	fs.StringArrayVarP(&f.env, "env", "e", nil, "set a variable, as `NAME[=value]`, or pass it on; may be repeated")
 	fs.StringVar(&f.memory, "memory", "", "the memory, a `size` such as 512m; enforced or refused")
 	fs.StringVar(&f.cpus, "cpus", "", "the processors, a `number` such as 0.5; enforced or refused")
@@ -169,6 +169,9 @@ func volumes(list []string) ([]cove.Volume, error) {
 				return nil, cove.InvalidField("--volume", "%.200q is relative and the working directory is gone; write an absolute path", src)
 			}
 			item = abs + ":" + rest
+		}
+		if strings.Count(item, ":") == 1 {
+			item += ":ro"
 		}
 		v, err := config.ParseVolume(item)
 		if err != nil {

@@ -172,8 +172,9 @@ func (l *loader) checkPool() error {
 func (l *loader) checkVolumes() error {
 	v := l.config.Volumes
 	for _, p := range v.Allowed {
+		p = strings.TrimSuffix(p, ":rw")
 		if !filepath.IsAbs(p) || filepath.Clean(p) != p {
-			return l.wrong("COVE_VOLUMES", "%.200q must be an absolute path without . or ..; write one such as /srv/data", p)
+			return l.wrong("COVE_VOLUMES", "%.200q must be an absolute path without . or ..; write one such as /srv/data or /srv/out:rw", p)
 		}
 	}
 	if err := (cove.Spec{Volumes: v.Shared}).Validate(); err != nil {

@@ -133,7 +133,7 @@ func TestEveryKindOfValueIsRead(t *testing.T) {
 	c := load(t, sources(t, map[string]string{
 		"MSB_SESSION_TIMEOUT": "45m", "SANDBOX_TIMEOUT_SEC": "0.5", "MSB_MAX_TOTAL_MEMORY_MB": "2g", "MSB_MEMORY_MB": "256",
 		"DOCKER_MEMORY_LIMIT": "512m", "DOCKER_CPU_LIMIT": "8.7", "MSB_ENABLE_LRU_EVICTION": "no", "SANDBOX_FALLBACK": "docker, fake",
-		"MSB_SHARED_VOLUME_PATH": `["/host/data:/sandbox/data","/in:/data/in:ro"]`, "COVE_VOLUMES": `["/srv"]`, "REDIS_HOST": "r", "POOL_SIZE": " 0 ",
+		"MSB_SHARED_VOLUME_PATH": `["/host/data:/sandbox/data","/in:/data/in:ro"]`, "COVE_VOLUMES": `["/srv","/out:rw"]`, "REDIS_HOST": "r", "POOL_SIZE": " 0 ",
 		"SANDBOX_MODE": "remote", "SANDBOX_PROVIDER": "", "E2B_API_KEY": "k",
 	}))
 	got := []any{
@@ -144,7 +144,7 @@ func TestEveryKindOfValueIsRead(t *testing.T) {
 		45 * time.Minute, 500 * time.Millisecond, 2 * cove.GiB, 256 * cove.MiB, 512 * cove.MiB, 8.7,
 		false,
 		[]string{"docker", "fake"},
-		config.Volumes{Allowed: []string{"/srv"}, Shared: []cove.Volume{
+		config.Volumes{Allowed: []string{"/srv", "/out:rw"}, Shared: []cove.Volume{
 			{Source: "/host/data", Target: "/sandbox/data", Write: true}, {Source: "/in", Target: "/data/in"},
 		}},
 		"redis://r:6379", 0, "local", "k",

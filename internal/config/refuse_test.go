@@ -64,7 +64,7 @@ func TestBadVariables(t *testing.T) {
 		{map[string]string{"MSB_SHARED_VOLUME_PATH": "/a:/b:rx"}, `MSB_SHARED_VOLUME_PATH: "/a:/b:rx" is not a volume; write host:sandbox or host:sandbox:ro, such as /srv/data:/data:ro`},
 		{map[string]string{"MSB_SHARED_VOLUME_PATH": "a:/b"}, `MSB_SHARED_VOLUME_PATH: "a" must be an absolute path without . or ..`},
 		{map[string]string{"MSB_SHARED_VOLUME_PATH": "/a:/x,/b:/x"}, `MSB_SHARED_VOLUME_PATH: "/x" is the target of two volumes`},
-		{map[string]string{"COVE_VOLUMES": "/srv/../etc"}, `COVE_VOLUMES: "/srv/../etc" must be an absolute path without . or ..; write one such as /srv/data`},
+		{map[string]string{"COVE_VOLUMES": "/srv/../etc"}, `COVE_VOLUMES: "/srv/../etc" must be an absolute path without . or ..; write one such as /srv/data or /srv/out:rw`},
 		{map[string]string{"COVE_ADDR": "8000"}, `COVE_ADDR: "8000" is not an address and port; write one such as 127.0.0.1:8000`},
 		{map[string]string{"COVE_ADDR": "h:99999"}, `COVE_ADDR: "h:99999" is not an address and port; write one such as 127.0.0.1:8000`},
 		{map[string]string{"COVE_NODE_ID": "a b"}, `COVE_NODE_ID: "a b" is not a node's name; use up to 128 letters, digits and signs without spaces`},

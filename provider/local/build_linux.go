@@ -32,19 +32,25 @@ type made struct {
 	link    int   // to the agent, until it is connected; or -1
 }
 
-// make builds a sandbox with places of this size. With an error nothing of
-// it is left.
-func (h *hostSide) make(ctx context.Context, id cove.ID, size fence.Places, handles bool) (*made, error) {
-	m, err := h.makeOnce(ctx, id, size, handles)
+// wish is what a sandbox is to have.
+type wish struct {
+	places  fence.Places
+	handles bool // it has no spec yet
+	volumes []cove.Volume
+}
+
+// make builds a sandbox. With an error nothing of it is left.
+func (h *hostSide) make(ctx context.Context, id cove.ID, w wish) (*made, error) {
+	m, err := h.makeOnce(ctx, id, w)
 	if errors.Is(err, fence.ErrEnded) && ctx.Err() == nil {
 		// Somebody killed the spawner; another one can do it. All is made anew:
 		// there may be an agent at the other end of the old link.
-		m, err = h.makeOnce(ctx, id, size, handles)
+		m, err = h.makeOnce(ctx, id, w)
 	}
 	return m, err
 }
 
-func (h *hostSide) makeOnce(ctx context.Context, id cove.ID, size fence.Places, handles bool) (_ *made, err error) {
+func (h *hostSide) makeOnce(ctx context.Context, id cove.ID, w wish) (_ *made, err error) {
 	m := &made{host: h, name: id, process: -1, link: -1}
 	h.live.add(id)
 	defer func() {
@@ -52,14 +58,20 @@ func (h *hostSide) makeOnce(ctx context.Context, id cove.ID, size fence.Places, 
 			err = errors.Join(err, m.drop(context.WithoutCancel(ctx)))
 		}
 	}()
-	order := fence.Order{Places: size, Handles: handles}
+	order := fence.Order{Places: w.places, Handles: w.handles}
 	if h.leases != nil {
 		if m.lease, err = h.leases.Take(); err != nil {
 			return nil, unleased(err)
 		}
 		order.Outside = m.lease.First
 	}
-	to := fence.Handles{Group: -1}
+	volumes, err := h.openVolumes(w.volumes, m.lease)
+	if err != nil {
+		return nil, err
+	}
+	defer volumes.close()
+	order.Volumes = volumes.volumes
+	to := fence.Handles{Group: -1, Volumes: volumes.handles}
 	if groups, _ := h.control(); groups != nil {
 		tasks, err := m.openGroup(groups, &to)
 		for _, f := range tasks {
@@ -185,12 +197,8 @@ func (h *hostSide) builders() (*fence.Builder, *fence.Spawner, error) {
 	if h.closed {
 		return nil, nil, closedError()
 	}
-	if h.plan == nil {
-		p, err := h.newPlan()
-		if err != nil {
-			return nil, nil, err
-		}
-		h.plan = p
+	if err := h.draw(); err != nil {
+		return nil, nil, err
 	}
 	if h.direct != nil {
 		return h.direct, nil, nil
@@ -217,6 +225,26 @@ func (h *hostSide) builders() (*fence.Builder, *fence.Spawner, error) {
 	return nil, h.spawner, nil
 }
 
+// draw makes the plan, once. Callers hold mu.
+func (h *hostSide) draw() error {
+	if h.plan != nil {
+		return nil
+	}
+	p, err := h.newPlan()
+	if err == nil {
+		h.plan = p
+	}
+	return err
+}
+
+// planned returns the plan as it is now.
+func (h *hostSide) planned() (*fence.Plan, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	err := h.draw()
+	return h.plan, err
+}
+
 // explain gives the cause and the remedy of a sandbox that could not be built.
 func (h *hostSide) explain(err error) error {
 	if _, ok := errors.AsType[*cove.Error](err); ok {
@@ -224,6 +252,9 @@ func (h *hostSide) explain(err error) error {
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
+	}
+	if said, ok := explainVolume(err); ok {
+		return said
 	}
 	why := h.missing()
 	switch {

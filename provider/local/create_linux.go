@@ -25,7 +25,7 @@ func (p *Provider) Create(ctx context.Context, id cove.ID, spec cove.Spec) (cove
 	if err := p.reserve(id); err != nil {
 		return nil, err
 	}
-	m, err := h.make(ctx, id, placesOf(spec), false)
+	m, err := h.make(ctx, id, wish{places: placesOf(spec), volumes: spec.Volumes})
 	if err != nil {
 		p.forget(id)
 		return nil, err
@@ -62,6 +62,9 @@ func (p *Provider) admit(ctx context.Context, id cove.ID, spec cove.Spec) (*host
 		return nil, cove.Capabilities{}, spec, cove.Errorf(cove.Unsupported, "provider %s has no snapshots", name)
 	}
 	if err := fits(spec.Workspace); err != nil {
+		return nil, cove.Capabilities{}, spec, err
+	}
+	if err := h.checkVolumes(spec.Volumes); err != nil {
 		return nil, cove.Capabilities{}, spec, err
 	}
 	caps := h.capabilities()

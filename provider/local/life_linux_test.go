@@ -26,7 +26,7 @@ import (
 
 // TestLifeUser runs tests of this package once more, as an ordinary user.
 func TestLifeUser(t *testing.T) {
-	linuxtest.Again(t, "^(TestCrash|TestSpawnerKilled|TestSpawnerKilledWhileMaking|TestAgentKilled|TestCloseWhileMaking|TestClosed|TestConfig|TestRefusals|TestSpares|TestNoProc)$")
+	linuxtest.Again(t, "^(TestCrash|TestSpawnerKilled|TestSpawnerKilledWhileMaking|TestAgentKilled|TestCloseWhileMaking|TestClosed|TestConfig|TestRefusals|TestSpares|TestNoProc|TestVolumeTargets|TestVolumeSources|TestVolumeReadOnly|TestVolumeOfSpare)$")
 }
 
 // config is one that shares nothing with other providers.

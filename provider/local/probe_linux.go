@@ -68,7 +68,7 @@ func (h *hostSide) try(ctx context.Context) error {
 	if h.tried.Load() {
 		return nil
 	}
-	m, err := h.make(ctx, cove.NewID(), sparePlaces, false)
+	m, err := h.make(ctx, cove.NewID(), wish{places: sparePlaces})
 	if err != nil {
 		return err
 	}
@@ -94,6 +94,7 @@ func (h *hostSide) capabilities() cove.Capabilities {
 		Workspaces: map[cove.WorkspaceKind]cove.Quota{cove.WorkspaceMemory: {Bytes: cove.Hard, Files: cove.Hard}},
 		Networks:   []cove.NetworkMode{cove.NetworkNone},
 		Templates:  []string{Template},
+		Volumes:    mount.Probe().SetAttr == nil,
 		Powers:     []cove.Power{cove.PowerDial, cove.PowerPrepare, cove.PowerTerminal},
 		Notes:      h.notes(has),
 	}

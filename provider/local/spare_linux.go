@@ -33,7 +33,7 @@ func (p *Provider) Prepare(ctx context.Context, m cove.Mold) (cove.Spare, error)
 	if err != nil {
 		return nil, err
 	}
-	built, err := h.make(ctx, cove.NewID(), sparePlaces, true)
+	built, err := h.make(ctx, cove.NewID(), wish{places: sparePlaces, handles: true})
 	if err != nil {
 		return nil, err
 	}
@@ -86,6 +86,12 @@ func (s *spare) Claim(ctx context.Context, id cove.ID, spec cove.Spec) (cove.San
 	if err == nil && (spec.Template != s.mold.Template || spec.Workspace.Kind != s.mold.Workspace) {
 		err = cove.Errorf(cove.Invalid, "the spec does not fit the spare; create a sandbox instead")
 	}
+	if err == nil && !s.fits(spec) {
+		if err := s.free(ctx); err != nil {
+			return nil, err
+		}
+		return s.p.Create(ctx, id, spec)
+	}
 	if err == nil {
 		err = s.p.reserve(id)
 	}
@@ -102,6 +108,10 @@ func (s *spare) Claim(ctx context.Context, id cove.ID, spec cove.Spec) (cove.San
 	s.p.mu.Unlock()
 	return box, err
 }
+
+// fits reports whether what was made can become what a spec asks for: what is
+// mounted in a sandbox is decided when it is made.
+func (s *spare) fits(spec cove.Spec) bool { return len(spec.Volumes) == 0 }
 
 // resize gives places that nobody has used their bounds.
 func (h *hostSide) resize(ctx context.Context, m *made, to fence.Places) error {

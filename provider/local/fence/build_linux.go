@@ -20,7 +20,13 @@ type Handles struct {
 	Link  int   // becomes descriptor 3 of the agent
 	Group int   // of a control group of version 2, or -1
 	Tasks []int // of control groups of version 1
+	// Volumes are those of the order, in its order.
+	Volumes []VolumeHandles
 }
+
+// VolumeHandles are of what a volume shows, opened without following links, and
+// of a user namespace, or -1.
+type VolumeHandles struct{ Source, Users int }
 
 // Sandbox is what an order made.
 type Sandbox struct {
@@ -42,6 +48,7 @@ type Builder struct {
 	null       int
 	filter     seccomp.Program
 	rooms      chan room // begun before they are needed
+	view       *view     // of the host's files; nil where all threads have it
 }
 
 // NewBuilder returns one for a plan. The descriptors are of the agent's
@@ -84,13 +91,18 @@ func (b *Builder) Build(o Order, h Handles) (Sandbox, error) {
 		box Sandbox
 		err error
 	}
+	trees, err := b.volumes(o, h)
+	if err != nil {
+		return Sandbox{}, err
+	}
+	defer trees.close()
 	done := make(chan result, 1)
 	b.take().work <- func(err error) {
 		if err != nil {
 			done <- result{err: err}
 			return
 		}
-		box, err := b.build(o, h)
+		box, err := b.build(o, h, trees)
 		done <- result{box, err}
 	}
 	r := <-done
@@ -120,10 +132,16 @@ func Resize(handles []int, to Places) error {
 }
 
 // build makes a sandbox in the room of the calling thread.
-func (b *Builder) build(o Order, h Handles) (s Sandbox, err error) {
+func (b *Builder) build(o Order, h Handles, trees forest) (s Sandbox, err error) {
 	var p initproc.Process
+	if err = trees.plant(); err != nil {
+		return s, err
+	}
 	if s.Handles, err = b.furnish(o); err == nil {
-		p, err = b.start(o, h)
+		err = trees.attach()
+	}
+	if err == nil {
+		p, err = b.start(o, h, trees)
 	}
 	if err == nil && b.plan.Root.Evidence != "" {
 		// It has served: a /proc was mounted.
@@ -198,7 +216,7 @@ func walls(executable int) landlock.Ruleset {
 	}}
 }
 
-func (b *Builder) start(o Order, h Handles) (initproc.Process, error) {
+func (b *Builder) start(o Order, h Handles, trees forest) (initproc.Process, error) {
 	c := &initproc.Command{
 		Executable: b.executable, Argv: b.plan.Argv, Env: b.plan.Env, Dir: "/workspace",
 		Files: []int{b.null, b.null, b.null, h.Link},
@@ -213,7 +231,9 @@ func (b *Builder) start(o Order, h Handles) (initproc.Process, error) {
 		c.Limits = append(c.Limits, initproc.Limit{Resource: l.Resource, Soft: l.Most, Hard: l.Most})
 	}
 	if b.plan.Landlock {
-		fd, _, err := landlock.Open(walls(b.executable))
+		rules := walls(b.executable)
+		rules.Rules = append(rules.Rules, trees.rules()...)
+		fd, _, err := landlock.Open(rules)
 		if err != nil {
 			return initproc.Process{}, err
 		}

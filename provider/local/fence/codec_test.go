@@ -59,7 +59,10 @@ func TestPlanRoundTrip(t *testing.T) {
 
 func TestRequestRoundTrip(t *testing.T) {
 	room := fence.Places{Workspace: fence.Bounds{Size: 8, Files: 9}, Temp: fence.Bounds{Size: 10, Files: -1}}
-	order := &fence.Order{Outside: 200_001, Places: fence.Places{Workspace: fence.Bounds{Size: 5, Files: 6}}, Handles: true}
+	order := &fence.Order{
+		Outside: 200_001, Places: fence.Places{Workspace: fence.Bounds{Size: 5, Files: 6}}, Handles: true,
+		Volumes: []fence.Volume{{Source: "/a", Target: "/b", Write: true}, {Dir: true, Mapped: true}},
+	}
 	for name, want := range map[string]*fence.Order{"build": order, "resize": nil} {
 		t.Run(name, func(t *testing.T) {
 			text := fence.EncodeRequest(7, want, true, room)

@@ -65,8 +65,11 @@ var (
 	Receive = receive
 )
 
-// MaxPacket bounds one.
-const MaxPacket = maxPacket
+// MaxPacket bounds one, and MaxFiles what comes with it.
+const (
+	MaxPacket = maxPacket
+	MaxFiles  = maxFiles
+)
 
 // SetPatience changes how long a spawner is waited for, and returns what changes
 // it back.

@@ -151,6 +151,12 @@ func (s *Spawner) Build(ctx context.Context, o Order, h Handles) (Sandbox, error
 	if r.group {
 		files = append(files, h.Group)
 	}
+	for _, v := range h.Volumes {
+		files = append(files, v.Source)
+		if v.Users >= 0 {
+			files = append(files, v.Users)
+		}
+	}
 	a, err := s.call(ctx, &r, append(files, h.Tasks...))
 	if err != nil {
 		return Sandbox{}, err

@@ -19,7 +19,7 @@ const (
 // Bounds of a packet: a plan is the largest.
 const (
 	maxPacket = 160 << 10
-	maxFiles  = 16
+	maxFiles  = 16 + 2*MaxVolumes
 )
 
 // request is what the host wants.

@@ -81,6 +81,22 @@ type Order struct {
 	Places  Places
 	// Handles asks for descriptors of the places, by which they can be resized.
 	Handles bool
+	// Volumes are what else it sees of the host.
+	Volumes []Volume
+}
+
+// Volume is a file or a directory of the host that a sandbox sees, with all that
+// is mounted below it.
+type Volume struct {
+	// Source is where it is, without links, for a builder in another mount
+	// namespace than its host: it must be what the host's descriptor stands for.
+	Source string
+	Target string // clean and absolute
+	Write  bool
+	Dir    bool
+	// Mapped says that a user namespace comes with it, by which the users of its
+	// files are others.
+	Mapped bool
 }
 
 // Places are how much room there is in what a sandbox can write to.
@@ -88,6 +104,9 @@ type Places struct {
 	Workspace Bounds
 	Temp      Bounds // of /tmp
 }
+
+// MaxVolumes is how many volumes an order can have: each needs descriptors.
+const MaxVolumes = 32
 
 // Bounds of what is sent, to have some.
 const (
@@ -183,12 +202,23 @@ func (o *Order) encode(e *protocol.Encoder) {
 	e.Uint(uint64(o.Outside))
 	o.Places.encode(e)
 	e.Bool(o.Handles)
+	e.Uint(uint64(len(o.Volumes)))
+	for _, v := range o.Volumes {
+		e.Text(v.Source)
+		e.Text(v.Target)
+		e.Bool(v.Write)
+		e.Bool(v.Dir)
+		e.Bool(v.Mapped)
+	}
 }
 
 func (o *Order) decode(d *protocol.Decoder) {
 	o.Outside = uint32(d.UpTo(1<<32 - 1)) //nolint:gosec // bounded
 	o.Places.decode(d)
 	o.Handles = d.Bool()
+	for range d.UpTo(MaxVolumes) {
+		o.Volumes = append(o.Volumes, Volume{d.Text(maxPath), d.Text(maxPath), d.Bool(), d.Bool(), d.Bool()})
+	}
 }
 
 func (p *Places) encode(e *protocol.Encoder) {

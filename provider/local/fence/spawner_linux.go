@@ -60,6 +60,9 @@ func open(socket int) (*Builder, error) {
 	if err != nil {
 		return nil, err
 	}
+	if b.view, err = newView(); err != nil {
+		return nil, err
+	}
 	return b, b.settle()
 }
 
@@ -117,6 +120,20 @@ func (s *spawner) build(r *request, files []int) (Sandbox, error) {
 	h.Link, files = files[0], files[1:]
 	if r.group {
 		h.Group, files = files[0], files[1:]
+	}
+	for _, v := range r.order.Volumes {
+		need := 1
+		if v.Mapped {
+			need = 2
+		}
+		if len(files) < need {
+			return Sandbox{}, protocol.ErrMalformed
+		}
+		source := VolumeHandles{Source: files[0], Users: -1}
+		if v.Mapped {
+			source.Users = files[1]
+		}
+		h.Volumes, files = append(h.Volumes, source), files[need:]
 	}
 	h.Tasks = files
 	box, err := s.builder.Build(r.order, h)

@@ -314,16 +314,21 @@ func TestMalformedRequests(t *testing.T) {
 		t.Fatal(err)
 	}
 	resize := fence.EncodeRequest(4, nil, false, room(1<<20))
+	shown, mapped := anyOrder, anyOrder
+	shown.Volumes = []fence.Volume{{Source: "/proc", Target: "/x"}}
+	mapped.Volumes = []fence.Volume{{Source: "/proc", Target: "/x", Mapped: true}}
 	nothing := append([]byte{4, 0}, resize[2:]...) // an id, and the kind 0
 	for name, c := range map[string]struct {
 		text  []byte
 		files []int
 	}{
-		"build without a link":  {fence.EncodeRequest(1, &anyOrder, false, fence.Places{}), nil},
-		"build without a group": {fence.EncodeRequest(2, &anyOrder, true, fence.Places{}), []int{proc}},
-		"resize of nothing":     {resize, nil},
-		"resize of no place":    {resize, []int{proc, proc}},
-		"nothing":               {nothing, nil},
+		"build without a link":           {fence.EncodeRequest(1, &anyOrder, false, fence.Places{}), nil},
+		"build without a group":          {fence.EncodeRequest(2, &anyOrder, true, fence.Places{}), []int{proc}},
+		"build without its volume":       {fence.EncodeRequest(5, &shown, false, fence.Places{}), []int{proc}},
+		"build without the users of one": {fence.EncodeRequest(6, &mapped, false, fence.Places{}), []int{proc, proc}},
+		"resize of nothing":              {resize, nil},
+		"resize of no place":             {resize, []int{proc, proc}},
+		"nothing":                        {nothing, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := fence.Send(socket, c.text, c.files...); err != nil {
@@ -355,7 +360,7 @@ func TestReceiveBounds(t *testing.T) {
 	if _, files, err := fence.Receive(b, make([]byte, 3)); err == nil || files != nil {
 		t.Errorf("more than there is room for: %v %v", files, err)
 	}
-	many := make([]int, 20)
+	many := make([]int, fence.MaxFiles+1)
 	for i := range many {
 		many[i] = a
 	}
