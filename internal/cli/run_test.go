@@ -113,12 +113,14 @@ func TestRunMountsWhatIsAllowed(t *testing.T) {
 	b := newBox(t)
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "in", "f"), "from the host")
-	b = b.with("COVE_VOLUMES", dir)
+	b = b.with("COVE_VOLUMES", dir+":rw")
 	if got := b.ok("run", "-v", dir+"/in:/data:ro", "--", "cat", "/data/f"); got != "from the host" {
 		t.Errorf("got %q", got)
 	}
 	b.fails(1, "", "run", "-v", dir+"/in:/data:ro", "--", "bash", "-c", "echo x > /data/f")
-	b.ok("run", "-v", dir+"/in:/data", "--", "bash", "-c", "echo back > /data/f")
+	b.fails(1, "", "run", "-v", dir+"/in:/data", "--", "bash", "-c", "echo x > /data/f")
+	b.with("COVE_VOLUMES", dir).fails(125, "may be read only", "run", "-v", dir+"/in:/data:rw", "--", "true")
+	b.ok("run", "-v", dir+"/in:/data:rw", "--", "bash", "-c", "echo back > /data/f")
 	if got := read(t, filepath.Join(dir, "in", "f")); got != "back\n" {
 		t.Errorf("got %q", got)
 	}
