@@ -26,7 +26,7 @@ var allowed = map[string][]string{
 
 	"provider/fake":         {""},
 	"provider/all":          {"", "provider/fake", "provider/local"},
-	"provider/local":        {"", "internal/guest", "internal/guest/agent", "internal/linux/*", "provider/local/fence"},
+	"provider/local":        {"", "internal/guest", "internal/guest/agent", "internal/keeper", "internal/linux/*", "provider/local/fence"},
 	"provider/local/fence":  {"internal/guest/protocol", "internal/linux/*"},
 	"provider/providertest": {"", "provider/providertest/escape"},
 
@@ -61,6 +61,7 @@ var allowed = map[string][]string{
 	"internal/guest":          {"", "internal/guest/protocol"},
 	"internal/guest/agent":    {"internal/guest/protocol", "internal/linux/forkexec"},
 	"internal/guest/protocol": {},
+	"internal/keeper":         {"", "internal/guest/protocol", "internal/spool"},
 
 	// daemon puts the parts together, cli is what people type.
 	"internal/daemon": {
@@ -98,7 +99,7 @@ var importers = map[string]struct {
 		why:      "a suite is a test in a package of its own",
 	},
 	"golang.org/x/sys": {
-		packages: []string{"internal/daemon", "internal/guest", "internal/guest/agent", "internal/guest/protocol", "internal/linux/*", "provider/local", "provider/local/fence", "provider/providertest/escape"},
+		packages: []string{"internal/daemon", "internal/guest", "internal/guest/agent", "internal/guest/protocol", "internal/keeper", "internal/linux/*", "provider/local", "provider/local/fence", "provider/providertest/escape"},
 		why:      "it is the kernel's own vocabulary, not something to replace",
 	},
 	"mvdan.cc/sh/v3": {

@@ -3,10 +3,15 @@
 package guest
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"io"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"sync"
+	"time"
 
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/internal/guest/protocol"
@@ -26,6 +31,9 @@ type Options struct {
 	// whether the kernel did it for want of memory. It must be quick; nil means
 	// that nobody can tell.
 	OutOfMemory func() bool
+	// Holder keeps programs with a name beyond this process; nil means that no
+	// program is kept.
+	Holder Holder
 }
 
 // Transport carries the protocol. Make one with [Descriptors] or [Framed].
@@ -54,14 +62,18 @@ func Framed(rw io.ReadWriteCloser) Transport { return Transport{protocol.NewHost
 type Conn struct {
 	link protocol.Link
 	opts Options
-	pid  int
 	done chan struct{}
+
+	hello uint64 // the id of the first call
+	pid   int    // set by the answer to it
 
 	mu     sync.Mutex
 	next   uint64
 	calls  map[uint64]chan answer
 	procs  map[uint64]*process
+	kept   map[string]*kept
 	closed bool
+	left   bool
 	err    error // why done is closed
 }
 
@@ -82,23 +94,44 @@ func Connect(ctx context.Context, t Transport, opts Options) (*Conn, error) {
 		// An agent can outlive a host: what it still has to say to an earlier
 		// one must not look like an answer to this one.
 		next:  uint64(rand.Uint32()) << 24, //nolint:gosec // no secret
-		calls: map[uint64]chan answer{}, procs: map[uint64]*process{},
+		calls: map[uint64]chan answer{}, procs: map[uint64]*process{}, kept: map[string]*kept{},
 	}
+	c.hello = c.next + 1
 	go c.receive()
-	a, err := c.call(ctx, protocol.KindHello, nil)
-	if err == nil {
-		var g protocol.Greeting
-		g, err = protocol.DecodeGreeting(a.Body)
-		c.pid = g.PID
-		if err == nil && g.Version != protocol.Version {
-			err = cove.Errorf(cove.Unavailable, "the sandbox's agent speaks version %d and this host speaks %d; make the sandbox anew", g.Version, protocol.Version)
-		}
-	}
+	_, err := c.call(ctx, protocol.KindHello, nil)
 	if err != nil {
 		c.fail(err)
 		return nil, err
 	}
 	return c, nil
+}
+
+// greeted takes the answer to hello. It is called by who receives, so that no
+// news of a program overtakes it.
+func (c *Conn) greeted(r protocol.Reply) error {
+	// The version first: another one may have another form.
+	version, err := protocol.GreetingVersion(r.Body)
+	if err == nil && version != protocol.Version {
+		return cove.Errorf(cove.Unavailable, "the sandbox's agent speaks version %d and this host speaks %d; make the sandbox anew", version, protocol.Version)
+	}
+	g, err := protocol.DecodeGreeting(r.Body)
+	if err != nil || !r.OK() {
+		return lost(cmp.Or(err, error(protocol.ErrMalformed)))
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pid, c.next = g.PID, max(c.next, g.Highest)
+	for _, k := range g.Kept {
+		if !validKeep(k.Keep) {
+			return lost(protocol.ErrMalformed)
+		}
+		one := &kept{id: k.Program, procs: map[*process]bool{}}
+		if k.Ended {
+			one.end(k.Exited, time.Duration(max(k.Wall, 0))*time.Microsecond)
+		}
+		c.kept[k.Keep] = one
+	}
+	return nil
 }
 
 // Adopt gives the connection other options. Nobody may use it meanwhile: it is
@@ -126,6 +159,39 @@ func (c *Conn) Close() error {
 	c.fail(cove.Errorf(cove.NotFound, "the sandbox is gone"))
 	return nil
 }
+
+// Leave ends the connection, and nothing else: the agent and the programs that
+// are kept live on for whoever holds the link, too. Others end with the link, or
+// when the agent learns that its host is gone ([Farewell]). It is idempotent.
+func (c *Conn) Leave() {
+	c.mu.Lock()
+	c.left = true
+	c.mu.Unlock()
+	c.fail(cove.Errorf(cove.Unavailable, "this host has left the sandbox, which lives on").Remedy("try again when the server is back"))
+}
+
+func (c *Conn) hasLeft() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.left
+}
+
+// Lose ends the connection and the agent for a reason of ours that nobody wanted:
+// calls fail with it, and so do programs whose end was not seen.
+func (c *Conn) Lose(cause error) { c.fail(cause) }
+
+// Link returns a descriptor of the link. Who holds it keeps the agent alive, and
+// can connect to it again when this connection was left.
+func (c *Conn) Link() (int, error) {
+	l, ok := c.link.(interface{ Dup() (int, error) })
+	if !ok {
+		return -1, cove.Errorf(cove.Unsupported, "this transport cannot be held by another process")
+	}
+	return l.Dup()
+}
+
+// Farewell is a packet for the link that tells an agent that its host is gone.
+func Farewell() []byte { return protocol.Farewell() }
 
 // Ping reports whether the agent answers.
 func (c *Conn) Ping(ctx context.Context) error {
@@ -176,6 +242,9 @@ func (c *Conn) begin(ctx context.Context, p *process) (uint64, chan answer, erro
 	if p != nil {
 		p.id = c.next
 		c.procs[p.id] = p
+		if p.keep != "" {
+			c.kept[p.keep] = &kept{id: p.id, procs: map[*process]bool{}}
+		}
 	}
 	return c.next, ch, nil
 }
@@ -213,7 +282,10 @@ func (c *Conn) receive() {
 			err = c.take(m)
 		}
 		if err != nil {
-			c.fail(lost(err))
+			if _, ours := errors.AsType[*cove.Error](err); !ours {
+				err = lost(err)
+			}
+			c.fail(err)
 			return
 		}
 	}
@@ -226,6 +298,9 @@ func (c *Conn) take(m *protocol.Message) error {
 		ch := c.calls[m.ID]
 		delete(c.calls, m.ID)
 		c.mu.Unlock()
+		if err == nil && ch != nil && m.ID == c.hello {
+			err = c.greeted(r)
+		}
 		if err == nil && ch != nil {
 			ch <- answer{r, m.Streams}
 			return nil
@@ -245,8 +320,12 @@ func (c *Conn) take(m *protocol.Message) error {
 	c.mu.Lock()
 	p := c.procs[m.ID]
 	delete(c.procs, m.ID)
+	resumed := c.keptEnded(m.ID, x)
 	c.mu.Unlock()
 	if p != nil {
+		p.exited(x)
+	}
+	for _, p := range resumed {
 		p.exited(x)
 	}
 	return nil
@@ -260,14 +339,22 @@ func (c *Conn) fail(err error) {
 		return
 	}
 	c.err = err
-	procs := c.procs
+	procs := slices.Collect(maps.Values(c.procs))
+	for _, k := range c.kept {
+		procs = slices.AppendSeq(procs, maps.Keys(k.procs))
+	}
 	c.procs = nil
-	closed := c.closed
+	closed, left := c.closed, c.left
 	c.mu.Unlock()
 	close(c.done)
-	_ = c.link.Close()
+	if left {
+		_ = c.link.Leave()
+	} else {
+		_ = c.link.Close()
+	}
 	for _, p := range procs {
-		p.lost(err, closed)
+		// Whose host leaves is killed, unless it is kept.
+		p.lost(err, closed || left && p.keep == "")
 	}
 }
 
@@ -276,4 +363,7 @@ func (c *Conn) drop(p *process) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.procs, p.id)
+	if k := c.kept[p.keep]; k != nil && k.id == p.id {
+		delete(c.kept, p.keep)
+	}
 }

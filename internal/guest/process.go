@@ -21,6 +21,8 @@ const killPatience = 30 * time.Second
 type process struct {
 	c       *Conn
 	id      uint64
+	keep    string // its name with the holder, if it has one
+	held    bool   // the holder has its streams
 	tty     bool
 	started time.Time
 	stdin   *os.File
@@ -30,6 +32,7 @@ type process struct {
 	over    chan struct{} // closed when the program has ended
 	done    chan struct{} // closed when all of it has been delivered, too
 	timer   *time.Timer
+	unread  context.CancelFunc // ends the reading from the holder; nil if nobody does
 
 	mu      sync.Mutex
 	budget  int64 // of output
@@ -94,10 +97,17 @@ func (p *process) Kill(ctx context.Context) error {
 	}
 	p.blame(cove.Killed)
 	err := p.c.plain(ctx, protocol.KindKill, protocol.Poke{Program: p.id}.Encode())
-	if cove.CodeOf(err) == cove.NotFound {
-		return nil // the whole sandbox is gone
+	if cove.CodeOf(err) == cove.NotFound || p.keep == "" && p.c.hasLeft() {
+		return nil // the whole sandbox is gone, or all that is not kept
 	}
 	return err
+}
+
+// flows reports whether it was started: somebody has it.
+func (p *process) flows() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.flowing
 }
 
 func (p *process) isOver() bool {
@@ -134,14 +144,17 @@ func (p *process) forsake() {
 		defer cancel()
 		// An agent that cannot kill is gone, or will be when the sandbox ends.
 		_ = p.c.plain(ctx, protocol.KindKill, protocol.Poke{Program: p.id}.Encode())
+		if p.keep != "" && !p.flows() {
+			_ = p.c.plain(ctx, protocol.KindForget, protocol.Poke{Program: p.id}.Encode())
+		}
 	}()
 }
 
-func (p *process) watchdog(wall time.Duration) {
+func (p *process) watchdog(wall time.Duration, since time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.ended {
-		p.timer = time.AfterFunc(max(wall-time.Since(p.started), 0), func() { p.end(cove.TimedOut) })
+		p.timer = time.AfterFunc(max(wall-time.Since(since), 0), func() { p.end(cove.TimedOut) })
 	}
 }
 

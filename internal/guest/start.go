@@ -24,6 +24,7 @@ func (c *Conn) Start(ctx context.Context, cmd cove.Command) (cove.Process, error
 	}
 	p := &process{c: c, done: make(chan struct{}), over: make(chan struct{}), budget: int64(cmd.Limits.Output), limited: cmd.Limits.Output > 0}
 	p.pending.Store(2)
+	p.keep, p.started = req.Keep, time.Now()
 	streams, err := p.connect(cmd, &req)
 	if err != nil {
 		p.abandon(streams)
@@ -34,7 +35,10 @@ func (c *Conn) Start(ctx context.Context, cmd cove.Command) (cove.Process, error
 		p.abandon(streams)
 		return p.refused(cmd, syscall.E2BIG), nil
 	}
-	p.started = time.Now()
+	if err := p.hold(ctx, cmd); err != nil {
+		p.abandon(streams)
+		return nil, err
+	}
 	id, ch, err := c.begin(ctx, p)
 	if err != nil {
 		p.abandon(streams)
@@ -65,9 +69,15 @@ func (p *process) begin(cmd cove.Command, a answer) (cove.Process, error) {
 		p.forsake()
 		return nil, err
 	}
+	if err := p.holdTerminal(cmd); err != nil {
+		p.c.drop(p)
+		p.abandon(nil)
+		p.forsake()
+		return nil, err
+	}
 	p.pump(cmd)
 	if wall := cmd.Limits.Wall; wall > 0 {
-		p.watchdog(wall)
+		p.watchdog(wall, p.started)
 	}
 	return p, nil
 }
@@ -88,6 +98,9 @@ func (c *Conn) request(cmd cove.Command) (protocol.Start, error) {
 	}
 	var err error
 	if req.Dir, err = c.dir(cmd.Dir); err != nil {
+		return req, err
+	}
+	if req.Keep, err = c.keepName(cmd); err != nil {
 		return req, err
 	}
 	req.Env = make([]string, 0, len(c.opts.Env)+len(cmd.Env))
@@ -133,10 +146,10 @@ func (p *process) connect(cmd cove.Command, req *protocol.Start) ([]*protocol.St
 		p.stdin, streams, req.Stdio = f, append(streams, s), req.Stdio|protocol.Stdin
 	}
 	stdout, stderr := cmd.Stdout, cmd.Stderr
-	if p.limited { // what is thrown away is counted, too
+	merged := stdout != nil && stderr != nil && same(stdout, stderr)
+	if p.limited || p.keep != "" { // what is thrown away is counted, too, or wanted later
 		stdout, stderr = orDiscard(stdout), orDiscard(stderr)
 	}
-	merged := stdout != nil && stderr != nil && same(stdout, stderr)
 	for _, o := range []struct {
 		bit protocol.Stdio
 		w   io.Writer
@@ -152,7 +165,7 @@ func (p *process) connect(cmd cove.Command, req *protocol.Start) ([]*protocol.St
 		if err != nil {
 			return streams, pipeFault(err)
 		}
-		p.outs = append(p.outs, &output{p: p, file: f, to: o.w})
+		p.outs = append(p.outs, &output{p: p, file: f, to: o.w, stderr: o.bit == protocol.Stderr})
 		streams, req.Stdio = append(streams, s), req.Stdio|o.bit
 	}
 	return streams, nil

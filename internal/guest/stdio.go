@@ -28,9 +28,10 @@ const endOfInput = "\x04"
 
 // output is one stream of a program on its way to the caller's writer.
 type output struct {
-	p    *process
-	file *os.File
-	to   io.Writer
+	p      *process
+	file   *os.File
+	to     io.Writer
+	stderr bool
 }
 
 // isTerminal reports whether an agent attached a terminal, or with a transport
@@ -54,8 +55,9 @@ func (p *process) pump(cmd cove.Command) {
 	for _, o := range p.outs {
 		go o.run()
 	}
+	unread := p.follow(cmd)
 	p.mu.Lock()
-	p.flowing, p.input = true, cmd.Stdin
+	p.flowing, p.input, p.unread = true, cmd.Stdin, unread
 	ended := p.ended
 	p.mu.Unlock()
 	if cmd.Stdin != nil {
@@ -78,6 +80,7 @@ func (p *process) abandon(streams []*protocol.Stream) {
 	for _, o := range p.outs {
 		_ = o.file.Close()
 	}
+	p.unhold()
 }
 
 // hurry is called when the program has ended: nobody reads its input any more,
@@ -90,6 +93,7 @@ func (p *process) hurry() {
 	if r, ok := p.input.(*io.PipeReader); ok {
 		_ = r.CloseWithError(io.ErrClosedPipe)
 	}
+	p.finish()
 	if !p.c.link.Relayed() {
 		for _, o := range p.outs {
 			_ = o.file.SetReadDeadline(time.Unix(1, 0))
@@ -118,6 +122,7 @@ func (p *process) feed(from io.Reader) {
 		return
 	}
 	_ = p.stdin.Close()
+	p.shut()
 }
 
 // run delivers until the stream ends, or the program has and its pipe is empty.

@@ -30,6 +30,8 @@ type made struct {
 	handles []int // to resize its places by, if it has no spec yet
 	ours    bool  // our own child
 	link    int   // to the agent, until it is connected; or -1
+	starved int64 // how often the kernel had killed for want of memory when we came
+	held    *held // where the keeper has it; nil if it does not
 }
 
 // wish is what a sandbox is to have.
@@ -323,6 +325,8 @@ func (m *made) end(ctx context.Context) error {
 		}
 		m.group = nil
 	}
+	errs = append(errs, m.held.drop(ctx))
+	m.held = nil
 	if m.lease != nil {
 		errs = append(errs, m.lease.Release())
 		m.lease = nil

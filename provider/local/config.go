@@ -13,6 +13,10 @@ type Config struct {
 	// Once says that few sandboxes will be made: the provider builds them itself
 	// where it can, instead of starting a spawner.
 	Once bool
+	// Keeper lets sandboxes outlive this process: another one holds what keeps them
+	// alive. It is started from this executable, which must call [Main]. It has no
+	// effect with Once.
+	Keeper bool
 	// Users is the file that says which users of the host are taken; "" is one
 	// for the whole machine. Only root needs it.
 	Users string

@@ -35,5 +35,19 @@ func TestConformanceOnce(t *testing.T) {
 	}, "lifecycle", "spec", "exec", "limits", "kill", "concurrency", "isolation", "usage", "powers", "dial", "prepare", "attach", "leaks")
 }
 
+// TestConformanceKeeper is about sandboxes that outlive the provider.
+func TestConformanceKeeper(t *testing.T) {
+	providertest.Run(t, func(t *testing.T) cove.Provider {
+		p, err := local.New(local.Config{Dir: providertest.Dir(t), Keeper: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		providertest.Ready(t, p)
+		return p
+	}, "lifecycle", "exec", "list", "kill", "concurrency", "isolation", "powers", "terminal", "prepare", "attach", "resume", "leaks")
+}
+
 // TestConformanceUser is the whole suite as an ordinary user.
-func TestConformanceUser(t *testing.T) { linuxtest.Again(t, "^TestConformance$") }
+func TestConformanceUser(t *testing.T) {
+	linuxtest.Again(t, "^(TestConformance|TestConformanceKeeper)$")
+}

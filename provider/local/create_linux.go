@@ -113,7 +113,7 @@ func (p *Provider) reserve(id cove.ID) error {
 	if p.closed {
 		return closedError()
 	}
-	if _, taken := p.boxes[id]; taken {
+	if _, taken := p.boxes[id]; taken || p.host.keeping.has(id) {
 		return cove.Errorf(cove.Conflict, "sandbox %s exists already", id)
 	}
 	p.boxes[id] = nil
@@ -134,19 +134,26 @@ func (p *Provider) settle(ctx context.Context, m *made, conn *guest.Conn, id cov
 		s.freezer = newFreezer(m.group)
 	}
 	err := m.limit(spec, s.isolation)
+	if err == nil {
+		m.held, err = p.reserveHeld(ctx, m.host, id)
+	}
+	opts := m.options(spec, m.host.searched())
 	switch {
 	case err != nil:
 	case conn != nil:
-		conn.Adopt(m.options(spec))
+		conn.Adopt(opts)
 	default:
-		s.conn, err = m.connect(ctx, m.options(spec))
+		s.conn, err = m.connect(ctx, opts)
+	}
+	if err == nil {
+		err = s.hold(ctx, spec)
 	}
 	if err == nil {
 		err = p.register(s)
 	}
 	if err == nil {
 		go s.watch()
-		return s.layers(), nil
+		return s.face(), nil
 	}
 	if s.conn != nil {
 		_ = s.conn.Close()
@@ -156,8 +163,12 @@ func (p *Provider) settle(ctx context.Context, m *made, conn *guest.Conn, id cov
 }
 
 // options is what the host's end of the agent knows of a spec.
-func (m *made) options(spec cove.Spec) guest.Options {
-	o := guest.Options{Env: environment(spec.Env, m.host.searched()), OutOfMemory: outOfMemory(m.group)}
+// Interpreters are searched in some directories beside the usual ones.
+func (m *made) options(spec cove.Spec, searched []string) guest.Options {
+	o := guest.Options{Env: environment(spec.Env, searched), OutOfMemory: outOfMemory(m.group, m.starved)}
+	if m.held != nil {
+		o.Holder = m.held
+	}
 	if !m.host.cfg.weak.processes {
 		o.Processes = spec.Resources.PIDs
 	}

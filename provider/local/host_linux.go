@@ -34,6 +34,8 @@ type hostSide struct {
 	executable *os.File
 	proc       *os.File
 
+	keeping keeping
+
 	tried atomic.Bool // a sandbox was made here before
 	live  names       // of control groups that somebody here holds
 
@@ -68,6 +70,7 @@ func openHost(cfg Config) (_ *hostSide, err error) {
 		return nil, cove.Wrap(cove.Unavailable, err, "there is no /proc").Remedy("mount it, or run cove where it is")
 	}
 	h.control = sync.OnceValues(func() (*cgroup.Manager, error) { return cgroup.Open(cgroup.Config{Name: groupName(cfg.Dir)}) })
+	h.findKeeper()
 	if cfg.Once {
 		// Both take as long as all else before the first sandbox.
 		go func() { _, _ = h.control() }()
@@ -197,7 +200,7 @@ func (h *hostSide) close() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.closed = true
-	errs := h.letGo()
+	errs := append(h.letGo(), h.leaveKeeper())
 	if h.control != nil {
 		if groups, _ := h.control(); groups != nil {
 			errs = append(errs, groups.Close())

@@ -7,14 +7,15 @@ import (
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/internal/guest"
 	"github.com/cove-sandbox/cove/internal/guest/agent"
+	"github.com/cove-sandbox/cove/internal/keeper"
 	"github.com/cove-sandbox/cove/provider/local/fence"
 )
 
 // answers says that this executable is an agent when it is started as one.
 var answers atomic.Bool
 
-// Main makes this executable one that can be an agent and a spawner: when it was
-// started as one of them, it is that, and Main does not return. A program that
+// Main makes this executable one that can be an agent, a spawner and a keeper:
+// when it was started as one of them, it is that, and Main does not return. A program that
 // makes local sandboxes calls it first in main, unless it was built with an
 // agent in it. Without, it would start copies of itself that do not know what
 // they were started for; so the provider refuses to.
@@ -24,6 +25,11 @@ func Main() {
 		os.Exit(agent.Main(agent.DefaultFD))
 	case fence.Name:
 		os.Exit(fence.Main(fence.DefaultFD))
+	case keeper.Name:
+		if len(os.Args) == 2 {
+			os.Exit(keeper.Main(keeper.DefaultFD, os.Args[1]))
+		}
+		os.Exit(1)
 	}
 	answers.Store(true)
 }

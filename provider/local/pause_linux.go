@@ -56,14 +56,6 @@ type pausing struct {
 
 var _ cove.Pauser = pausing{}
 
-// layers is the sandbox with the powers that this host gives it.
-func (s *sandbox) layers() cove.Sandbox {
-	if s.freezer == nil {
-		return s
-	}
-	return pausing{s, s, s.freezer}
-}
-
 // Unwrap lets [cove.As] find the powers below.
 func (l pausing) Unwrap() cove.Sandbox { return l.Sandbox }
 

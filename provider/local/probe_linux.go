@@ -68,6 +68,11 @@ func (h *hostSide) try(ctx context.Context) error {
 	if h.tried.Load() {
 		return nil
 	}
+	if h.keeps() {
+		if _, err := h.keeper(ctx); err != nil {
+			return err
+		}
+	}
 	m, err := h.make(ctx, cove.NewID(), wish{places: sparePlaces})
 	if err != nil {
 		return err
@@ -106,6 +111,9 @@ func (h *hostSide) capabilities() cove.Capabilities {
 			c.Ready, c.Why, c.Remedy = false, err.Error(), remedyOf(err)
 			break
 		}
+	}
+	if h.keeps() {
+		c.Powers = append(c.Powers, cove.PowerAttach, cove.PowerResume)
 	}
 	return c
 }

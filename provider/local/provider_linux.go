@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/keeper"
 )
 
 // Provider makes sandboxes on this machine. It implements [cove.Provider] and
@@ -24,6 +25,10 @@ type Provider struct {
 	spares map[*spare]bool      // guarded by mu
 	closed bool
 	busy   sync.WaitGroup // calls that make or end something
+	guards sync.WaitGroup // those who wait for the end of keepers
+
+	guarded   *keeper.Client            // guarded by mu; the one whose end is waited for
+	attaching map[cove.ID]chan struct{} // guarded by mu; closed when it is done
 }
 
 var (
@@ -45,7 +50,7 @@ func New(cfg Config) (*Provider, error) {
 	if err := os.MkdirAll(filepath.Join(dir, "root"), 0o700); err != nil {
 		return nil, cove.Wrap(cove.Unavailable, err, "the directory of provider %s cannot be made", name)
 	}
-	return &Provider{cfg: cfg, boxes: map[cove.ID]*sandbox{}, spares: map[*spare]bool{}}, nil
+	return &Provider{cfg: cfg, boxes: map[cove.ID]*sandbox{}, spares: map[*spare]bool{}, attaching: map[cove.ID]chan struct{}{}}, nil
 }
 
 // Name implements [cove.Provider].
@@ -82,23 +87,6 @@ func (p *Provider) open() (*hostSide, error) {
 	return p.host, nil
 }
 
-// Attach implements [cove.Provider]: sandboxes end with the process that made
-// them, so only those of this one are found.
-func (p *Provider) Attach(ctx context.Context, id cove.ID) (cove.Sandbox, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.closed {
-		return nil, closedError()
-	}
-	if box := p.boxes[id]; box != nil {
-		return box.layers(), nil
-	}
-	return nil, cove.Errorf(cove.NotFound, "sandbox %.60s is gone", string(id))
-}
-
 // List implements [cove.Provider]: what lives here, and what processes that are
 // gone left of their control groups.
 func (p *Provider) List(ctx context.Context) iter.Seq2[cove.ID, error] {
@@ -131,7 +119,7 @@ func (p *Provider) list(ctx context.Context) ([]cove.ID, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	ids := slices.Collect(maps.Keys(p.boxes))
-	for _, id := range left {
+	for _, id := range append(left, h.keeping.list()...) {
 		if !slices.Contains(ids, id) {
 			ids = append(ids, id)
 		}
@@ -161,13 +149,20 @@ func (p *Provider) Remove(ctx context.Context, id cove.ID) error {
 	switch {
 	case box != nil:
 		return box.Destroy(ctx)
-	case known || h.live.has(id):
-		return nil // it is being made, or a spare; whoever holds it answers for it
+	case known:
+		return nil // it is being made; whoever makes it answers for it
+	}
+	if m := h.keeping.take(id); m != nil {
+		return h.endHeld(ctx, id, m)
+	}
+	if h.live.has(id) {
+		return nil // a spare, or the control group of another
 	}
 	return h.sweep(ctx, id)
 }
 
-// Close ends all sandboxes, since they live no longer than this process.
+// Close ends all sandboxes, unless there is a keeper: then they live on, and only
+// spares end.
 func (p *Provider) Close() error {
 	p.mu.Lock()
 	if p.closed {
@@ -192,7 +187,7 @@ func (p *Provider) Close() error {
 	defer cancel()
 	var errs []error
 	for _, box := range boxes {
-		errs = append(errs, box.Destroy(ctx))
+		errs = append(errs, box.part(ctx))
 	}
 	for _, s := range spares {
 		errs = append(errs, s.Discard(ctx))
@@ -200,5 +195,6 @@ func (p *Provider) Close() error {
 	if h != nil {
 		errs = append(errs, h.close())
 	}
+	p.guards.Wait()
 	return errors.Join(errs...)
 }

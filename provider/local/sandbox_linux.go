@@ -24,7 +24,9 @@ type sandbox struct {
 	mu   sync.Mutex
 	made *made         // nil when it is gone
 	gone bool          // the connection is closed
+	dead bool          // died is closed
 	died chan struct{} // closed when it was lost
+	seen cove.Sandbox  // what others see of it; nil until somebody does
 }
 
 var (
@@ -55,7 +57,13 @@ func (s *sandbox) watch() {
 	<-s.conn.Done()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.gone {
+	s.die()
+}
+
+// die says that it was lost, if nobody wanted it. Called with mu held.
+func (s *sandbox) die() {
+	if !s.gone && !s.dead {
+		s.dead = true
 		close(s.died)
 	}
 }
@@ -115,31 +123,40 @@ func (s *sandbox) goneError() error { return cove.Errorf(cove.NotFound, "sandbox
 func (s *sandbox) Destroy(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.made == nil {
-		return nil
-	}
 	if !s.gone {
 		_ = s.conn.Close()
 		s.gone = true
+	}
+	if err := s.end(ctx); err != nil {
+		return err
+	}
+	s.p.mu.Lock()
+	defer s.p.mu.Unlock()
+	if s.p.boxes[s.id] == s {
+		delete(s.p.boxes, s.id)
+	}
+	return nil
+}
+
+// end frees what it held. Called with mu held.
+func (s *sandbox) end(ctx context.Context) error {
+	if s.made == nil {
+		return nil
 	}
 	if err := s.made.end(ctx); err != nil {
 		return err
 	}
 	s.made = nil
-	s.p.mu.Lock()
-	delete(s.p.boxes, s.id)
-	s.p.mu.Unlock()
 	return nil
 }
 
 // outOfMemory returns a question: did the kernel kill somebody for want of
-// memory since it was asked before?
-func outOfMemory(g *cgroup.Group) func() bool {
+// memory since it was asked before? Seen is how many it killed earlier.
+func outOfMemory(g *cgroup.Group, seen int64) func() bool {
 	if g == nil {
 		return nil
 	}
 	var mu sync.Mutex
-	seen := int64(0)
 	return func() bool {
 		mu.Lock()
 		defer mu.Unlock()

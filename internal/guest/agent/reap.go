@@ -53,11 +53,15 @@ func (s *server) reap(pid int) bool {
 	for _, id := range s.family.remove(pid) {
 		if p := s.programs[id]; p != nil && p.pid == pid {
 			delete(s.programs, id)
-			s.ended = append(s.ended, end{p, protocol.Exited{
+			how := protocol.Exited{
 				Status: uint32(status),
 				CPU:    (usage.Utime.Sec+usage.Stime.Sec)*1e6 + usage.Utime.Usec + usage.Stime.Usec,
 				MaxRSS: usage.Maxrss,
-			}})
+			}
+			s.ended = append(s.ended, end{p, how})
+			if k := s.kept[p.keep]; k != nil && k.id == id {
+				k.end(how)
+			}
 		}
 	}
 	return true
@@ -109,34 +113,43 @@ func (s *server) kill(m *protocol.Message) {
 		s.malformed(m)
 		return
 	}
+	if s.killAll(func(c child) bool { return slices.Contains(c.owners, poke.Program) }, os.Getpid() == 1) {
+		s.reply(m.ID, protocol.Reply{})
+		return
+	}
+	s.reply(m.ID, protocol.Reply{Errno: uint32(unix.EBUSY)})
+}
+
+// killAll ends children with all below them, and reports whether they are gone.
+// doomed is asked with procs held. Without /proc it ends everything if it may.
+func (s *server) killAll(doomed func(child) bool, everything bool) bool {
 	const rounds = 100 // orphans of what was killed appear with us
 	for range rounds {
 		s.sweep()
 		s.procs.Lock()
 		var roots []int
 		for pid, c := range s.family.children {
-			if slices.Contains(c.owners, poke.Program) {
+			if doomed(c) {
 				roots = append(roots, pid)
 			}
 		}
 		s.procs.Unlock()
 		if len(roots) == 0 {
-			s.reply(m.ID, protocol.Reply{})
-			return
+			return true
 		}
 		if err := forkexec.KillTree(context.Background(), roots...); err != nil {
-			killBlindly(roots)
+			killBlindly(roots, everything)
 		}
 	}
-	s.reply(m.ID, protocol.Reply{Errno: uint32(unix.EBUSY)})
+	return false
 }
 
 // killBlindly ends processes that cannot be looked for, without /proc: the first
 // process of a sandbox ends all others, since who left his group might belong to
 // them; anybody else can go only as far as groups go. Each has a second to be
 // gone.
-func killBlindly(roots []int) {
-	if os.Getpid() == 1 {
+func killBlindly(roots []int, everything bool) {
+	if everything {
 		_ = unix.Kill(-1, unix.SIGKILL)
 	}
 	for _, pid := range roots {

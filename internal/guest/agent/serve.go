@@ -31,6 +31,10 @@ type server struct {
 	kills chan struct{} // one for each program that is being ended
 	files forkexec.Limit
 
+	// highest is the largest id of the hosts so far; only who receives looks at it.
+	highest uint64
+	greeted bool // by any host; likewise
+
 	// forks is held while a program is started: a child that is not known
 	// otherwise is one that was left to us. Take it before procs.
 	forks sync.Mutex
@@ -40,6 +44,7 @@ type server struct {
 	programs map[uint64]*program
 	ended    []end // of whom the host has not heard
 	family   family
+	kept     map[string]*kept
 }
 
 func newServer(link protocol.Link) (*server, error) {
@@ -53,7 +58,7 @@ func newServer(link protocol.Link) (*server, error) {
 	}
 	return &server{
 		link: link, null: null, slots: make(chan struct{}, maxFileOps), kills: make(chan struct{}, maxKills), files: openFiles(),
-		programs: map[uint64]*program{}, family: f,
+		programs: map[uint64]*program{}, family: f, kept: map[string]*kept{},
 	}, nil
 }
 
@@ -104,9 +109,14 @@ func (s *server) end() {
 
 // handle answers one request, at once or from a goroutine of its own.
 func (s *server) handle(m *protocol.Message) {
+	s.highest = max(s.highest, m.ID)
 	switch m.Kind { //nolint:exhaustive // the others are files, or none of ours
 	case protocol.KindHello:
 		s.hello(m)
+	case protocol.KindLeave:
+		s.left(nil)
+	case protocol.KindForget:
+		s.forget(m)
 	case protocol.KindPing:
 		s.reply(m.ID, protocol.Reply{})
 	case protocol.KindStart:
@@ -151,9 +161,21 @@ func closeStreams(m *protocol.Message) {
 	}
 }
 
+// hello answers a host. The second one finds nothing of the first but what is
+// kept.
 func (s *server) hello(m *protocol.Message) {
 	g := protocol.Greeting{Version: protocol.Version, PID: os.Getpid(), Proc: forkexec.Probe() == nil}
-	s.reply(m.ID, protocol.Reply{Body: g.Encode()})
+	answer := func() {
+		g.Kept = s.listKept()
+		s.reply(m.ID, protocol.Reply{Body: g.Encode()})
+	}
+	if !s.greeted {
+		s.greeted = true
+		answer()
+		return
+	}
+	g.Highest = s.highest
+	s.left(answer)
 }
 
 func (s *server) reply(id uint64, r protocol.Reply, streams ...*protocol.Stream) {

@@ -5,6 +5,7 @@ package agent
 import (
 	"errors"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -15,6 +16,7 @@ import (
 // program is one that runs.
 type program struct {
 	id      uint64
+	keep    string // its name, if it outlives its host
 	pid     int
 	tty     int                // the terminal, for its size; -1 without
 	outputs []*protocol.Stream // only to finish them
@@ -27,7 +29,7 @@ func (s *server) start(m *protocol.Message) {
 		s.malformed(m)
 		return
 	}
-	p := &program{id: m.ID, tty: -1}
+	p := &program{id: m.ID, keep: req.Keep, tty: -1}
 	files := [3]int{s.null, s.null, s.null}
 	next := 0
 	for i, bit := range []protocol.Stdio{protocol.Stdin, protocol.Stdout, protocol.Stderr} {
@@ -78,7 +80,7 @@ func (s *server) launch(p *program, req *protocol.Start, files [3]int, attached 
 		most := uint64(n) + ownThreads()
 		c.Limits = append(c.Limits, forkexec.Limit{Resource: unix.RLIMIT_NPROC, Soft: most, Hard: most})
 	}
-	if s.crowded() {
+	if s.crowded() || !s.keepable(p.keep) {
 		return &failed{protocol.ReasonBusy, unix.EAGAIN, "programs"}
 	}
 	s.forks.Lock()
@@ -90,6 +92,9 @@ func (s *server) launch(p *program, req *protocol.Start, files [3]int, attached 
 	p.pid = pid
 	s.procs.Lock()
 	s.programs[p.id] = p
+	if p.keep != "" {
+		s.kept[p.keep] = &kept{id: p.id, since: time.Now()}
+	}
 	s.family.add(pid, child{owners: []uint64{p.id}, handle: handle})
 	s.procs.Unlock()
 	s.reply(p.id, protocol.Reply{}, attached...)

@@ -51,7 +51,18 @@ func DecodeReply(b []byte) (Reply, error) {
 type Greeting struct {
 	Version uint64
 	PID     int
-	Proc    bool // it sees /proc: without it, killing a tree misses what left its group
+	Proc    bool   // it sees /proc: without it, killing a tree misses what left its group
+	Highest uint64 // of the ids that earlier hosts used; 0 if there was none
+	Kept    []Kept
+}
+
+// Kept is a program that outlives its host.
+type Kept struct {
+	Keep    string
+	Program uint64 // the id of the request that started it
+	Ended   bool
+	Exited        // how, if it has
+	Wall    int64 // microseconds that it ran, if it has ended
 }
 
 // Encode returns the body of a message.
@@ -60,13 +71,36 @@ func (g Greeting) Encode() []byte {
 	e.Uint(g.Version)
 	e.Int(int64(g.PID))
 	e.Bool(g.Proc)
+	e.Uint(g.Highest)
+	e.Uint(uint64(len(g.Kept)))
+	for _, k := range g.Kept {
+		e.Text(k.Keep)
+		e.Uint(k.Program)
+		e.Bool(k.Ended)
+		k.encode(&e)
+		e.Int(k.Wall)
+	}
 	return e.Bytes()
+}
+
+// GreetingVersion reads the first field of a greeting, which every version has.
+func GreetingVersion(b []byte) (uint64, error) {
+	d := NewDecoder(b)
+	v := d.Uint()
+	d.rest()
+	return v, d.End()
 }
 
 // DecodeGreeting is the inverse of [Greeting.Encode].
 func DecodeGreeting(b []byte) (Greeting, error) {
 	d := NewDecoder(b)
-	g := Greeting{Version: d.Uint(), PID: int(d.Int()), Proc: d.Bool()}
+	g := Greeting{Version: d.Uint(), PID: int(d.Int()), Proc: d.Bool(), Highest: d.Uint()}
+	for range d.UpTo(MaxKept) {
+		k := Kept{Keep: d.Text(MaxKeep), Program: d.Uint(), Ended: d.Bool()}
+		k.Exited = decodeExited(d)
+		k.Wall = d.Int()
+		g.Kept = append(g.Kept, k)
+	}
 	return g, d.End()
 }
 
@@ -94,6 +128,8 @@ type Start struct {
 	// Processes is how many there may be in the sandbox beside the agent; 0 means
 	// that nobody counts.
 	Processes uint32
+	// Keep names a program that outlives its host; "" is one that does not.
+	Keep string
 }
 
 // Encode returns the body of a message.
@@ -112,6 +148,7 @@ func (s Start) Encode() []byte {
 	e.Uint(uint64(s.Cols))
 	e.Uint(uint64(s.Rows))
 	e.Uint(uint64(s.Processes))
+	e.Text(s.Keep)
 	return e.Bytes()
 }
 
@@ -121,6 +158,7 @@ func DecodeStart(b []byte) (Start, error) {
 	s := Start{Argv: d.List(MaxArgs, MaxArg), Env: d.List(MaxArgs, MaxArg), Dir: d.Text(MaxPath), Stdio: Stdio(d.Byte(byte(allStdio)))}
 	s.Cols, s.Rows = uint16(d.UpTo(0xffff)), uint16(d.UpTo(0xffff)) //nolint:gosec // bounded
 	s.Processes = uint32(d.UpTo(1<<32 - 1))                         //nolint:gosec // bounded
+	s.Keep = d.Text(MaxKeep)
 	if len(s.Argv) == 0 {
 		d.fail()
 	}
@@ -148,17 +186,25 @@ type Exited struct {
 // Encode returns the body of a message.
 func (x Exited) Encode() []byte {
 	var e Encoder
+	x.encode(&e)
+	return e.Bytes()
+}
+
+func (x Exited) encode(e *Encoder) {
 	e.Uint(uint64(x.Status))
 	e.Int(x.CPU)
 	e.Int(x.MaxRSS)
-	return e.Bytes()
 }
 
 // DecodeExited is the inverse of [Exited.Encode].
 func DecodeExited(b []byte) (Exited, error) {
 	d := NewDecoder(b)
-	x := Exited{Status: uint32(d.UpTo(0xffff)), CPU: d.Int(), MaxRSS: d.Int()} //nolint:gosec // bounded
+	x := decodeExited(d)
 	return x, d.End()
+}
+
+func decodeExited(d *Decoder) Exited {
+	return Exited{Status: uint32(d.UpTo(0xffff)), CPU: d.Int(), MaxRSS: d.Int()} //nolint:gosec // bounded
 }
 
 // Poke is a signal for a program, or a new size for its terminal.

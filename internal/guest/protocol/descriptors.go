@@ -59,6 +59,32 @@ func newDescriptors(fd int, host bool) (Link, error) {
 
 func (l *descriptors) Relayed() bool { return false }
 
+// Renew does nothing: streams are descriptors, which end with whoever held them.
+func (l *descriptors) Renew() {}
+
+func (l *descriptors) Leave() error {
+	var err error
+	l.once.Do(func() { err = l.file.Close() })
+	return err
+}
+
+// Dup returns a descriptor of the link, for whoever keeps it open.
+func (l *descriptors) Dup() (int, error) {
+	fd := -1
+	var dup error
+	if err := l.rc.Control(func(of uintptr) { fd, dup = unix.FcntlInt(of, unix.F_DUPFD_CLOEXEC, 0) }); err != nil {
+		return -1, err
+	}
+	return fd, os.NewSyscallError("fcntl", dup)
+}
+
+// Farewell is the packet that tells an agent that its host is gone.
+func Farewell() []byte {
+	var e Encoder
+	(&header{kind: KindLeave}).encode(&e)
+	return e.Bytes()
+}
+
 func (l *descriptors) Close() error {
 	var err error
 	l.once.Do(func() {

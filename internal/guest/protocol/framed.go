@@ -7,6 +7,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"maps"
+	"math/rand/v2"
 	"os"
 	"sync"
 	"time"
@@ -62,12 +64,23 @@ func NewAgentFramed(rw io.ReadWriteCloser) Link { return newFramed(rw, false) }
 func newFramed(rw io.ReadWriteCloser, host bool) *framed {
 	l := &framed{rw: rw, r: bufio.NewReaderSize(rw, maxFrame), host: host, most: maxMessage, outs: map[uint64]*outlet{}, ins: map[uint64]*inlet{}}
 	if host {
-		l.next, l.most = 1, MaxReply
+		// The agent may still send on streams of an earlier host: they must not
+		// look like ours.
+		l.next, l.most = 1+uint64(rand.Uint32())<<1, MaxReply //nolint:gosec // no secret
 	}
 	return l
 }
 
 func (l *framed) Relayed() bool { return true }
+
+func (l *framed) Leave() error { return l.Close() }
+
+func (l *framed) Renew() {
+	l.mu.Lock()
+	outs, ins := maps.Clone(l.outs), maps.Clone(l.ins)
+	l.mu.Unlock()
+	stop(outs, ins)
+}
 
 func (l *framed) Close() error {
 	l.mu.Lock()
@@ -79,13 +92,17 @@ func (l *framed) Close() error {
 	outs, ins := l.outs, l.ins
 	l.outs, l.ins = nil, nil
 	l.mu.Unlock()
+	stop(outs, ins)
+	return l.rw.Close()
+}
+
+func stop(outs map[uint64]*outlet, ins map[uint64]*inlet) {
 	for _, o := range outs {
 		o.stop()
 	}
 	for _, i := range ins {
 		i.stop()
 	}
-	return l.rw.Close()
 }
 
 // frame writes one frame; head is what stands before the payload.

@@ -30,8 +30,13 @@ type Link interface {
 	// ends those of a program when it exits; otherwise they are the very pipes,
 	// and the host must see for itself what is in them.
 	Relayed() bool
+	// Renew forgets the streams of an earlier host. It is for agents.
+	Renew()
 	// Close is idempotent, and ends Receive.
 	Close() error
+	// Leave is Close for a host whose end of the link somebody else holds, too: it
+	// stays open there, and the agent lives on.
+	Leave() error
 }
 
 // Stream is a descriptor that is attached to a message. Who holds it must

@@ -1,8 +1,9 @@
 package protocol
 
-// Version is that of the protocol. Both sides must have the same: an agent is
-// started from the executable of the host that talks to it.
-const Version = 1
+// Version is that of the protocol. Both sides must have the same. It is not that
+// of the build: an agent is started from the executable of its first host, and
+// may outlive that.
+const Version = 2
 
 // Bounds on messages.
 const (
@@ -14,6 +15,8 @@ const (
 	MaxText    = 1 << 10  // what an agent says of an error
 	MaxArgs    = 128 << 10
 	MaxArg     = MaxBody
+	MaxKeep    = 64  // the name of a program that outlives its host
+	MaxKept    = 128 // such programs of one agent: the greeting names them all
 )
 
 // Kind says what a message is.
@@ -40,6 +43,8 @@ const (
 	KindUsage
 	KindPing
 	KindShutdown
+	KindForget // of a program that is kept
+	KindLeave  // the host is gone; there is no reply
 	KindReply  // of the agent, with the id of the request
 	KindExited // of the agent, with the id of the request that started the program
 

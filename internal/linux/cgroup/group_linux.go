@@ -125,6 +125,9 @@ func (g *Group) FD() (fd int, ok bool) {
 	return g.fd, true
 }
 
+// Close lets go of the descriptor of [Group.FD]. The group stays.
+func (g *Group) Close() { g.closeFD() }
+
 func (g *Group) closeFD() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

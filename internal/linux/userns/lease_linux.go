@@ -92,6 +92,12 @@ func (l *Leases) Take() (*Lease, error) {
 	return nil, errors.Join(ErrNoUsers, f.Close())
 }
 
+// Adopt returns a lease that another process took and passed on by its file,
+// which it takes over.
+func (l *Leases) Adopt(first uint32, f *os.File) *Lease {
+	return &Lease{First: first, Count: l.size, file: f}
+}
+
 func lock(f *os.File, slot uint32) error {
 	conn, err := f.SyscallConn()
 	if err != nil {

@@ -1,0 +1,107 @@
+//go:build linux
+
+package agent
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cove-sandbox/cove/internal/guest/protocol"
+)
+
+// kept is a program that outlives its host, and how it ended, until it is
+// forgotten.
+type kept struct {
+	id    uint64
+	since time.Time
+	ended bool
+	how   protocol.Exited
+	wall  time.Duration
+}
+
+// end notes how it ended, with procs held.
+func (k *kept) end(how protocol.Exited) {
+	k.ended, k.how, k.wall = true, how, time.Since(k.since)
+}
+
+// keepable reports whether a program may have a name.
+func (s *server) keepable(name string) bool {
+	if name == "" {
+		return true
+	}
+	s.procs.Lock()
+	defer s.procs.Unlock()
+	return s.kept[name] == nil && len(s.kept) < protocol.MaxKept
+}
+
+// listKept is what a host learns of the programs that are kept.
+func (s *server) listKept() []protocol.Kept {
+	s.procs.Lock()
+	defer s.procs.Unlock()
+	var list []protocol.Kept
+	for name, k := range s.kept {
+		list = append(list, protocol.Kept{Keep: name, Program: k.id, Ended: k.ended, Exited: k.how, Wall: k.wall.Microseconds()})
+	}
+	slices.SortFunc(list, func(a, b protocol.Kept) int { return strings.Compare(a.Keep, b.Keep) })
+	return list
+}
+
+// forget makes a program one like all others, if it still runs.
+func (s *server) forget(m *protocol.Message) {
+	poke, err := protocol.DecodePoke(m.Body)
+	if err != nil {
+		s.malformed(m)
+		return
+	}
+	s.procs.Lock()
+	defer s.procs.Unlock()
+	for name, k := range s.kept {
+		if k.id == poke.Program {
+			delete(s.kept, name)
+		}
+	}
+	s.reply(m.ID, protocol.Reply{})
+}
+
+// left ends what a host that is gone leaves behind: all programs that are not
+// kept. Files, watches and connections end by themselves, with their streams.
+// Then comes what is wanted next, if anything is. What is started from now on is
+// not touched.
+func (s *server) left(next func()) {
+	s.link.Renew()
+	s.sweep()
+	s.procs.Lock()
+	doomed := map[uint64]bool{}
+	for id, p := range s.programs {
+		if p.keep == "" {
+			doomed[id] = true
+		}
+	}
+	for _, c := range s.family.children {
+		for _, id := range c.owners {
+			doomed[id] = true
+		}
+	}
+	for _, k := range s.kept {
+		delete(doomed, k.id)
+	}
+	s.procs.Unlock()
+	go func() {
+		s.killAll(func(c child) bool { return s.isDoomed(c, doomed) }, false)
+		if next != nil {
+			next()
+		}
+	}()
+}
+
+// isDoomed reports whether a child belongs to a program that is to end, and to
+// none that is kept. It is called with procs held.
+func (s *server) isDoomed(c child, doomed map[uint64]bool) bool {
+	for _, k := range s.kept {
+		if slices.Contains(c.owners, k.id) {
+			return false
+		}
+	}
+	return slices.ContainsFunc(c.owners, func(id uint64) bool { return doomed[id] })
+}

@@ -1,0 +1,209 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"time"
+
+	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/keeper"
+)
+
+// attachPatience bounds the wait for the agent of an earlier process: it has to
+// end the programs that nobody keeps.
+const attachPatience = 20 * time.Second
+
+// resumable is a sandbox whose programs can outlive this process.
+type resumable struct {
+	cove.Sandbox
+
+	s *sandbox
+}
+
+var _ cove.Resumer = resumable{}
+
+// Unwrap lets [cove.As] find the powers below.
+func (r resumable) Unwrap() cove.Sandbox { return r.Sandbox }
+
+// Kept implements [cove.Resumer].
+func (r resumable) Kept(ctx context.Context) iter.Seq2[cove.Kept, error] { return r.s.conn.Kept(ctx) }
+
+// Resume implements [cove.Resumer].
+func (r resumable) Resume(ctx context.Context, keep string, cmd cove.Command) (cove.Process, error) {
+	p, err := r.s.conn.Resume(ctx, keep, cmd)
+	if err != nil || r.s.freezer == nil {
+		return p, err
+	}
+	return killable{p, r.s, r.s.freezer}, nil
+}
+
+// Forget implements [cove.Resumer].
+func (r resumable) Forget(ctx context.Context, keep string) error { return r.s.conn.Forget(ctx, keep) }
+
+// Attach implements [cove.Provider]: it finds the sandboxes of this process, and
+// those that a keeper held for it.
+func (p *Provider) Attach(ctx context.Context, id cove.ID) (cove.Sandbox, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if err := p.enter(); err != nil {
+		return nil, err
+	}
+	defer p.busy.Done()
+	h, err := p.open()
+	if err != nil {
+		return nil, err
+	}
+	for {
+		p.mu.Lock()
+		if box := p.boxes[id]; box != nil {
+			p.mu.Unlock()
+			return box.face(), nil
+		}
+		other := p.attaching[id]
+		var b *heldBox
+		if other == nil {
+			if b = h.keeping.take(id); b != nil {
+				p.attaching[id], p.boxes[id] = make(chan struct{}), nil
+			}
+		}
+		p.mu.Unlock()
+		switch {
+		case b != nil:
+			return p.attach(ctx, h, id, b)
+		case other == nil:
+			return nil, gone(id, h.keeping.why())
+		}
+		select {
+		case <-other:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// gone says that a sandbox is not there, and why if that is known.
+func gone(id cove.ID, why string) error {
+	if why != "" {
+		return cove.Errorf(cove.NotFound, "sandbox %.60s is gone: %s", string(id), why)
+	}
+	return cove.Errorf(cove.NotFound, "sandbox %.60s is gone", string(id))
+}
+
+// attach takes up a sandbox of an earlier process, or ends what is left of it.
+func (p *Provider) attach(ctx context.Context, h *hostSide, id cove.ID, b *heldBox) (cove.Sandbox, error) {
+	s, err := p.takeUp(ctx, id, b)
+	p.mu.Lock()
+	if err == nil {
+		p.boxes[id] = s
+	} else {
+		delete(p.boxes, id)
+	}
+	close(p.attaching[id])
+	delete(p.attaching, id)
+	p.mu.Unlock()
+	if err == nil {
+		p.guard(b.made.held.client)
+		go s.watch()
+		return s.face(), nil
+	}
+	// The agent may have had half of a conversation; it cannot be asked again.
+	if end := h.endHeld(context.WithoutCancel(ctx), id, b); end != nil {
+		return nil, end
+	}
+	return nil, gone(id, cove.MessageOf(err))
+}
+
+// takeUp greets the agent of a sandbox for the second time.
+func (p *Provider) takeUp(ctx context.Context, id cove.ID, b *heldBox) (*sandbox, error) {
+	m := b.made
+	s := &sandbox{p: p, id: id, died: make(chan struct{}), groups: m.group, made: m, isolation: b.note.Isolation}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), attachPatience)
+	defer cancel()
+	if m.group != nil && m.host.support().Freeze == nil {
+		s.freezer = newFreezer(m.group)
+		// An agent that was paused cannot answer. Who wants it paused says so again.
+		if err := m.group.Thaw(ctx); err != nil {
+			return nil, err
+		}
+	}
+	conn, err := m.connect(ctx, m.options(b.note.Spec, b.note.Searched))
+	if err != nil {
+		return nil, err
+	}
+	if err := conn.Reconcile(ctx); err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	s.conn = conn
+	return s, nil
+}
+
+// part lets go of a sandbox at the end of the provider: it lives on where a
+// keeper has it, and ends otherwise.
+func (s *sandbox) part(ctx context.Context) error {
+	s.mu.Lock()
+	alive := s.made != nil && s.made.held != nil && !s.gone && !s.dead
+	if alive {
+		select {
+		case <-s.made.held.client.Done():
+			alive = false
+		case <-s.conn.Done():
+			alive = false
+		default:
+		}
+	}
+	if !alive {
+		s.mu.Unlock()
+		return s.Destroy(ctx)
+	}
+	defer s.mu.Unlock()
+	s.gone = true
+	s.conn.Leave()
+	s.made.part()
+	s.made = nil
+	return nil
+}
+
+// errKeeper is why sandboxes die that nobody holds any more.
+var errKeeper = errors.New("the keeper of sandboxes has ended")
+
+// guard ends the sandboxes that a keeper held when it is gone. They could not
+// outlive us any more, and nobody reads what their programs write.
+func (p *Provider) guard(c *keeper.Client) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.guarded == c || p.closed {
+		return
+	}
+	p.guarded = c
+	p.guards.Go(func() {
+		<-c.Done()
+		p.mu.Lock()
+		var boxes []*sandbox
+		for _, box := range p.boxes {
+			if box != nil && !p.closed {
+				boxes = append(boxes, box)
+			}
+		}
+		p.mu.Unlock()
+		for _, box := range boxes {
+			box.lose(c)
+		}
+	})
+}
+
+// lose ends a sandbox whose keeper is gone.
+func (s *sandbox) lose(c *keeper.Client) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.made == nil || s.made.held == nil || s.made.held.client != c {
+		return
+	}
+	s.conn.Lose(cove.Wrap(cove.Unavailable, errKeeper, "the keeper of sandboxes was ended, and the sandbox with it; open it anew"))
+	s.die()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	_ = s.end(ctx) // Destroy tries again
+}

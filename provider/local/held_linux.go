@@ -1,0 +1,137 @@
+package local
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/guest"
+	"github.com/cove-sandbox/cove/internal/keeper"
+)
+
+// held is what a keeper has of one sandbox. It implements [guest.Holder].
+type held struct {
+	client *keeper.Client
+	id     string
+}
+
+var _ guest.Holder = (*held)(nil)
+
+// reserveHeld returns the place of a new sandbox with the keeper; nil where there
+// is none.
+func (p *Provider) reserveHeld(ctx context.Context, h *hostSide, id cove.ID) (*held, error) {
+	if !h.keeps() {
+		return nil, nil //nolint:nilnil // it ends with us
+	}
+	c, err := h.keeper(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p.guard(c)
+	return &held{client: c, id: string(id)}, nil
+}
+
+// drop lets the keeper let go. One that is gone has.
+func (k *held) drop(ctx context.Context) error {
+	if k == nil {
+		return nil
+	}
+	if err := k.client.Drop(ctx, k.id); err != nil && !errors.Is(err, keeper.ErrGone) {
+		return keeperFault(err)
+	}
+	return nil
+}
+
+// hold gives the keeper what keeps a sandbox alive, and what the next process
+// must know of it.
+func (s *sandbox) hold(ctx context.Context, spec cove.Spec) error {
+	m := s.made
+	if m.held == nil {
+		return nil
+	}
+	n := note{Spec: spec, Isolation: s.isolation, Group: m.name, Grouped: m.group != nil, PID: m.pid, Searched: m.host.searched()}
+	link, err := s.conn.Link()
+	if err != nil {
+		return cove.Wrap(cove.Exhausted, err, "the host has no descriptor left for a sandbox").Reason(cove.ReasonCapacity)
+	}
+	defer func() { _ = unix.Close(link) }()
+	files := map[string]int{linkFile: link, processFile: m.process}
+	if m.lease != nil {
+		n.User = m.lease.First
+		files[leaseFile] = int(m.lease.File().Fd())
+	}
+	text, err := json.Marshal(n)
+	if err != nil {
+		return cove.Wrap(cove.Internal, err, "the sandbox cannot be written down")
+	}
+	if err := m.held.client.Put(ctx, m.held.id, keeper.Holding{Note: text, Farewell: guest.Farewell(), Files: files}); err != nil {
+		return keeperFault(err)
+	}
+	return nil
+}
+
+// keeperFault says what a keeper refused.
+func keeperFault(err error) error {
+	switch {
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return err
+	case errors.Is(err, keeper.ErrUnknown):
+		return cove.Wrap(cove.NotFound, err, "nothing of that name is kept")
+	case errors.Is(err, keeper.ErrTaken):
+		return cove.Wrap(cove.Conflict, err, "a program of that name is kept already")
+	case errors.Is(err, keeper.ErrFull):
+		return cove.Wrap(cove.Exhausted, err, "the keeper of sandboxes has no room for more; end some").Reason(cove.ReasonCapacity)
+	case errors.Is(err, keeper.ErrGone):
+		return cove.Wrap(cove.Unavailable, err, "the keeper of sandboxes is gone, and what it kept; try again")
+	}
+	return cove.Wrap(cove.Unavailable, err, "the keeper of sandboxes refuses: %s", err)
+}
+
+// faultOf is nil for nil.
+func faultOf(err error) error {
+	if err == nil {
+		return nil
+	}
+	return keeperFault(err)
+}
+
+// Keep implements [guest.Holder].
+func (k *held) Keep(ctx context.Context, keep string, note []byte, in, out, errs int) error {
+	return faultOf(k.client.Keep(ctx, k.id, keep, note, keeper.Streams{In: in, Out: out, Err: errs}))
+}
+
+// Names implements [guest.Holder].
+func (k *held) Names(ctx context.Context) ([]string, error) {
+	names, err := k.client.Programs(ctx, k.id)
+	return names, faultOf(err)
+}
+
+// Look implements [guest.Holder].
+func (k *held) Look(ctx context.Context, keep string) ([]byte, int, error) {
+	note, in, err := k.client.Look(ctx, k.id, keep)
+	return note, in, faultOf(err)
+}
+
+// Follow implements [guest.Holder].
+func (k *held) Follow(ctx context.Context, keep string) iter.Seq2[cove.Chunk, error] {
+	return k.client.Follow(ctx, k.id, keep, 0)
+}
+
+// Shut implements [guest.Holder].
+func (k *held) Shut(ctx context.Context, keep string) error {
+	return faultOf(k.client.Shut(ctx, k.id, keep))
+}
+
+// Finish implements [guest.Holder].
+func (k *held) Finish(ctx context.Context, keep string) error {
+	return faultOf(k.client.Finish(ctx, k.id, keep))
+}
+
+// Forget implements [guest.Holder].
+func (k *held) Forget(ctx context.Context, keep string) error {
+	return faultOf(k.client.Forget(ctx, k.id, keep))
+}
