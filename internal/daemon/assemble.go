@@ -16,6 +16,7 @@ import (
 	"github.com/cove-sandbox/cove/internal/audit"
 	"github.com/cove-sandbox/cove/internal/config"
 	"github.com/cove-sandbox/cove/internal/policy"
+	"github.com/cove-sandbox/cove/provider/all"
 )
 
 // site is where an assembly keeps its things, and how.
@@ -51,7 +52,8 @@ func assemble(ctx context.Context, cfg config.Config, at site) (_ *assembly, err
 		return nil, err
 	}
 	ec := engineConfig(cfg)
-	list, err := providers(filepath.Join(at.dir, "providers"), at.run != nil, at.wanted(&ec))
+	home := all.Config{Home: filepath.Join(at.dir, "providers"), Once: at.run != nil, Keep: at.run == nil}
+	list, err := providers(home, at.wanted(&ec))
 	if err != nil {
 		return nil, err
 	}

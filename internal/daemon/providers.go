@@ -14,9 +14,9 @@ import (
 // ProviderNames returns the words that SANDBOX_PROVIDER may be in this build.
 func ProviderNames() []string { return all.Names() }
 
-// providers opens some providers of this build below a directory.
-func providers(dir string, once bool, names []string) ([]cove.Provider, error) {
-	open := all.Providers(all.Config{Home: dir, Once: once})
+// providers opens some providers of this build.
+func providers(cfg all.Config, names []string) ([]cove.Provider, error) {
+	open := all.Providers(cfg)
 	var list []cove.Provider
 	for _, name := range names {
 		p, err := open[name]()
@@ -42,7 +42,7 @@ func Doctor(ctx context.Context, cfg config.Config) (reports []cove.ProviderRepo
 		return nil, cove.Wrap(cove.Unavailable, err, "there is no room for temporary files").Remedy("set TMPDIR to a directory that can be written")
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	list, err := providers(dir, false, all.Names())
+	list, err := providers(all.Config{Home: dir}, all.Names())
 	if err != nil {
 		return nil, err
 	}

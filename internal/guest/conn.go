@@ -116,7 +116,7 @@ func (c *Conn) greeted(r protocol.Reply) error {
 	}
 	g, err := protocol.DecodeGreeting(r.Body)
 	if err != nil || !r.OK() {
-		return lost(cmp.Or(err, error(protocol.ErrMalformed)))
+		return lost(cmp.Or(err, protocol.ErrMalformed))
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -36,11 +36,16 @@ var (
 // dead.
 var answerTime = 20 * time.Second
 
+// leaveTime bounds the wait for one that ends.
+const leaveTime = 5 * time.Second
+
 // Client is a server's connection to its keeper. Methods are safe for concurrent
 // use.
 type Client struct {
 	conn *net.UnixConn
 	done chan struct{} // the keeper is gone, or the connection closed
+	// exited is closed when a keeper that we started has ended; nil for others.
+	exited <-chan struct{}
 
 	mu    sync.Mutex
 	calls []chan result // guarded by mu; in the order of their requests
@@ -56,7 +61,7 @@ type result struct {
 
 // Connect connects to the keeper of a directory; ErrNone where there is none.
 func Connect(ctx context.Context, dir string) (*Client, error) {
-	place, err := os.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY, 0)
+	place, err := openDir(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +86,7 @@ func Connect(ctx context.Context, dir string) (*Client, error) {
 // Evict kills the keeper of a directory, and waits until it is gone. It is for
 // one that cannot be talked to.
 func Evict(ctx context.Context, dir string) error {
-	place, err := os.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY, 0)
+	place, err := openDir(dir)
 	if err != nil {
 		return err
 	}
@@ -124,7 +129,7 @@ func Launch(ctx context.Context, dir, executable string, env []string) (*Client,
 		return nil, os.NewSyscallError("socketpair", err)
 	}
 	theirs := os.NewFile(uintptr(fds[1]), "keeper")
-	err = start(dir, executable, env, theirs)
+	exited, err := start(dir, executable, env, theirs)
 	err = errors.Join(err, theirs.Close())
 	if err != nil {
 		return nil, errors.Join(err, unix.Close(fds[0]))
@@ -134,13 +139,18 @@ func Launch(ctx context.Context, dir, executable string, env []string) (*Client,
 	if err != nil {
 		return nil, err
 	}
-	return greet(ctx, conn)
+	c, err := greet(ctx, conn)
+	if err != nil {
+		return nil, err
+	}
+	c.exited = exited
+	return c, nil
 }
 
-func start(dir, executable string, env []string, link *os.File) error {
+func start(dir, executable string, env []string, link *os.File) (<-chan struct{}, error) {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer func() { _ = null.Close() }()
 	p, err := os.StartProcess(executable, []string{Name, dir}, &os.ProcAttr{
@@ -149,10 +159,14 @@ func start(dir, executable string, env []string, link *os.File) error {
 		Sys: &syscall.SysProcAttr{Setsid: true},
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	go func() { _, _ = p.Wait() }() // for as long as we are its parent
-	return nil
+	exited := make(chan struct{})
+	go func() { // for as long as we are its parent
+		_, _ = p.Wait()
+		close(exited)
+	}()
+	return exited, nil
 }
 
 // greet says hello. It takes over the connection.
@@ -176,9 +190,18 @@ func (c *Client) Done() <-chan struct{} { return c.done }
 
 // Close leaves the keeper, which ends if it holds nothing, and otherwise goes on.
 func (c *Client) Close() error {
-	_ = send(c.conn, (&request{kind: kindBye}).encode(), nil)
+	ctx, cancel := context.WithTimeout(context.Background(), leaveTime)
+	defer cancel()
+	a, err := c.call(ctx, &request{kind: kindBye}, nil)
+	closeAll(a.files)
 	c.hangUp()
 	<-c.done
+	if err == nil && a.text == ending && c.exited != nil {
+		select {
+		case <-c.exited:
+		case <-ctx.Done():
+		}
+	}
 	return nil
 }
 

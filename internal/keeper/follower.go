@@ -34,6 +34,7 @@ const (
 type follower struct {
 	at      int64 // how far he has come; guarded by the program's mu, as is the next
 	stalled bool  // nobody waits for him
+	cancel  context.CancelFunc
 }
 
 var errFollowers = errors.New("too many follow the program")
@@ -47,30 +48,31 @@ func (p *program) follow(offset int64) (int, error) {
 	if err != nil {
 		return -1, os.NewSyscallError("socketpair", err)
 	}
-	f := &follower{at: offset}
+	ctx, cancel := context.WithCancel(context.Background())
+	f := &follower{at: offset, cancel: cancel}
 	p.mu.Lock()
-	full := len(p.followers) >= maxFollowers
+	full := len(p.followers) >= maxFollowers || p.isGone()
 	if !full {
 		p.followers[f] = true
 	}
 	p.mu.Unlock()
 	if full {
+		cancel()
 		closeAll(fds[:])
 		return -1, errFollowers
 	}
-	go p.serve(f, os.NewFile(uintptr(fds[0]), "follower"))
+	go p.serve(ctx, f, os.NewFile(uintptr(fds[0]), "follower"))
 	return fds[1], nil
 }
 
 // serve writes the log to one who follows, until its end or his.
-func (p *program) serve(f *follower, to *os.File) {
-	ctx, cancel := context.WithCancel(p.gone)
-	defer cancel()
+func (p *program) serve(ctx context.Context, f *follower, to *os.File) {
+	defer f.cancel()
 	defer func() { _ = to.Close() }()
 	defer p.leave(f)
 	go func() {
 		_, _ = to.Read(make([]byte, 1)) // he says nothing; it is his end, or ours
-		cancel()
+		f.cancel()
 	}()
 	for c, err := range p.log.Follow(ctx, f.at) {
 		if err != nil {
@@ -91,8 +93,8 @@ func (p *program) serve(f *follower, to *os.File) {
 func writeRecord(to io.Writer, kind byte, offset int64, data []byte) error {
 	b := make([]byte, recordHead, recordHead+len(data))
 	b[0] = kind
-	binary.BigEndian.PutUint64(b[1:], uint64(offset)) //nolint:gosec // not negative
-	binary.BigEndian.PutUint32(b[9:], uint32(len(data)))
+	binary.BigEndian.PutUint64(b[1:], uint64(offset))    //nolint:gosec // not negative
+	binary.BigEndian.PutUint32(b[9:], uint32(len(data))) //nolint:gosec // a chunk of a log
 	_, err := to.Write(append(b, data...))
 	return err
 }

@@ -100,6 +100,9 @@ const (
 	lastCode = codeFailed
 )
 
+// ending is what a keeper says to bye if it ends.
+const ending = "ending"
+
 // answer is what a keeper says.
 type answer struct {
 	code     code

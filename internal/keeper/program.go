@@ -3,7 +3,6 @@
 package keeper
 
 import (
-	"context"
 	"errors"
 	"io"
 	"os"
@@ -37,8 +36,7 @@ var stallTime = 10 * time.Second
 type program struct {
 	note string
 	log  *spool.Log
-	gone context.Context // ends when the program is forgotten
-	end  context.CancelFunc
+	gone chan struct{} // closed when the program is forgotten
 
 	mu        sync.Mutex
 	in        *os.File           // nil when it is closed
@@ -50,8 +48,7 @@ type program struct {
 // newProgram takes over the files, of which any may be nil.
 func newProgram(note string, cfg spool.Config, in, out, errs *os.File) *program {
 	cfg.MaxBytes, cfg.MemoryBytes, cfg.Budget = keptBytes, memoryBytes, 1
-	p := &program{note: note, log: spool.New(cfg), in: in, outs: map[*os.File]bool{}, followers: map[*follower]bool{}}
-	p.gone, p.end = context.WithCancel(context.Background())
+	p := &program{note: note, log: spool.New(cfg), in: in, gone: make(chan struct{}), outs: map[*os.File]bool{}, followers: map[*follower]bool{}}
 	files := map[cove.Stream]*os.File{cove.Stdout: out, cove.Stderr: errs}
 	for _, f := range files {
 		if f != nil {
@@ -75,7 +72,10 @@ func (p *program) pump(f *os.File, to io.Writer) {
 	take := func(b []byte) error {
 		_, _ = to.Write(b) // a log takes everything
 		p.pace()
-		return p.gone.Err()
+		if p.isGone() {
+			return os.ErrClosed
+		}
+		return nil
 	}
 	buf := make([]byte, chunk)
 	for {
@@ -119,14 +119,23 @@ func (p *program) pace() {
 		late := time.NewTimer(stallTime)
 		select {
 		case <-moved:
-		case <-p.gone.Done():
+		case <-p.gone:
 		case <-late.C:
 			p.giveUp(total - slack)
 		}
 		late.Stop()
-		if p.gone.Err() != nil {
+		if p.isGone() {
 			return
 		}
+	}
+}
+
+func (p *program) isGone() bool {
+	select {
+	case <-p.gone:
+		return true
+	default:
+		return false
 	}
 }
 
@@ -176,9 +185,14 @@ func (p *program) finish() {
 	}
 }
 
-// forget frees all.
+// forget frees all. It is called once.
 func (p *program) forget() {
-	p.end()
+	p.mu.Lock()
+	close(p.gone)
+	for f := range p.followers {
+		f.cancel()
+	}
+	p.mu.Unlock()
 	p.finish()
 	_ = p.log.Remove() // a file that stays is removed by the next keeper
 }

@@ -100,7 +100,7 @@ func newServer(dir string) (_ *server, err error) {
 	if s.lock, err = takeLock(filepath.Join(dir, lockFile)); err != nil {
 		return nil, err
 	}
-	if s.place, err = os.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY, 0); err != nil {
+	if s.place, err = openDir(dir); err != nil {
 		return nil, err
 	}
 	// What an earlier keeper left is of no use to anybody: it died with it.
@@ -156,6 +156,10 @@ func clear(path string) error {
 		return &os.PathError{Op: "listen", Path: path, Err: errors.New("something that is no socket is there")}
 	}
 	return os.Remove(path)
+}
+
+func openDir(dir string) (*os.File, error) {
+	return os.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY, 0) //nolint:gosec // the provider's own
 }
 
 // address names the socket by a descriptor of its directory: the names of
@@ -310,15 +314,23 @@ func (s *server) answer(c *net.UnixConn, in *receiver) bool {
 	}
 	if r.kind == kindBye {
 		closeAll(files)
-		if s.empty() {
-			s.end()
-		}
+		s.bye(c)
 		return false
 	}
 	a, with := s.do(&r, files)
 	err = send(c, a.encode(), with)
 	closeAll(with)
 	return err == nil
+}
+
+// bye ends the keeper if it holds nothing, and says so.
+func (s *server) bye(c *net.UnixConn) {
+	a := &answer{}
+	if s.empty() {
+		a.text = ending
+		defer s.end()
+	}
+	_ = send(c, a.encode(), nil)
 }
 
 // do carries a request out. It takes over the files, and what it returns is the

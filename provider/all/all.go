@@ -18,6 +18,7 @@ import (
 type Config struct {
 	Home string // each provider keeps its state in a directory of its own below it
 	Once bool   // few sandboxes will be made, and none outlives this process
+	Keep bool   // sandboxes outlive this process where they can
 }
 
 // Names returns the names of all providers, sorted.
@@ -35,7 +36,7 @@ func Providers(cfg Config) map[string]func() (cove.Provider, error) {
 			return p, nil
 		},
 		"local": func() (cove.Provider, error) {
-			p, err := local.New(local.Config{Dir: filepath.Join(cfg.Home, "local"), Once: cfg.Once})
+			p, err := local.New(local.Config{Dir: filepath.Join(cfg.Home, "local"), Once: cfg.Once, Keeper: cfg.Keep})
 			if err != nil {
 				return nil, err
 			}
