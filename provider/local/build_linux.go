@@ -26,12 +26,13 @@ type made struct {
 	lease   *userns.Lease
 	group   *cgroup.Group // nil where there are none
 	pid     int
-	process int   // a pidfd
-	handles []int // to resize its places by, if it has no spec yet
-	ours    bool  // our own child
-	link    int   // to the agent, until it is connected; or -1
-	starved int64 // how often the kernel had killed for want of memory when we came
-	held    *held // where the keeper has it; nil if it does not
+	process int    // a pidfd
+	handles []int  // to resize its places by, if it has no spec yet
+	shelf   *shelf // nil where there are no layers
+	ours    bool   // our own child
+	link    int    // to the agent, until it is connected; or -1
+	starved int64  // how often the kernel had killed for want of memory when we came
+	held    *held  // where the keeper has it; nil if it does not
 }
 
 // wish is what a sandbox is to have.
@@ -138,6 +139,9 @@ func (m *made) build(ctx context.Context, o fence.Order, h fence.Handles) error 
 	}
 	m.host.tried.Store(true)
 	m.pid, m.process, m.handles = box.PID, box.Process, box.Handles
+	if box.Store >= 0 {
+		m.shelf = newShelf(m.host, m.group, box, o.Outside, o.Places.Workspace)
+	}
 	return nil
 }
 
@@ -319,6 +323,9 @@ func (m *made) end(ctx context.Context) error {
 		m.process = -1
 	}
 	m.closeHandles()
+	if m.shelf != nil {
+		m.shelf.close()
+	}
 	if m.group != nil {
 		if err := m.group.Remove(ctx); err != nil {
 			return cove.Wrap(cove.Unavailable, errors.Join(append(errs, err)...), "the control group of sandbox %s cannot be removed", m.name)

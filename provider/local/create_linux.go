@@ -25,7 +25,23 @@ func (p *Provider) Create(ctx context.Context, id cove.ID, spec cove.Spec) (cove
 	if err := p.reserve(id); err != nil {
 		return nil, err
 	}
+	fill, err := p.furnish(ctx, spec)
+	if err != nil {
+		p.forget(id)
+		return nil, err
+	}
+	return p.build(ctx, h, id, spec, caps, fill)
+}
+
+// build makes a sandbox whose id is reserved, with the files that fill gives it;
+// nil leaves it empty.
+func (p *Provider) build(ctx context.Context, h *hostSide, id cove.ID, spec cove.Spec, caps cove.Capabilities, fill func(context.Context, *shelf) error) (cove.Sandbox, error) {
 	m, err := h.make(ctx, id, wish{places: placesOf(spec), volumes: spec.Volumes})
+	if err == nil && fill != nil {
+		if err = fill(ctx, m.shelf); err != nil {
+			err = joined(err, m.drop(context.WithoutCancel(ctx)))
+		}
+	}
 	if err != nil {
 		p.forget(id)
 		return nil, err
@@ -58,7 +74,7 @@ func (p *Provider) admit(ctx context.Context, id cove.ID, spec cove.Spec) (*host
 	if err := spec.Validate(); err != nil {
 		return nil, cove.Capabilities{}, spec, err
 	}
-	if spec.Snapshot != "" {
+	if spec.Snapshot != "" && !h.layers() {
 		return nil, cove.Capabilities{}, spec, cove.Errorf(cove.Unsupported, "provider %s has no snapshots", name)
 	}
 	if err := fits(spec.Workspace); err != nil {
@@ -129,7 +145,7 @@ func (p *Provider) forget(id cove.ID) {
 // settle makes something that was built the sandbox of a spec, or ends it. conn
 // is nil where the agent was not greeted yet.
 func (p *Provider) settle(ctx context.Context, m *made, conn *guest.Conn, id cove.ID, spec cove.Spec, caps cove.Capabilities) (cove.Sandbox, error) {
-	s := &sandbox{p: p, id: id, died: make(chan struct{}), conn: conn, groups: m.group, made: m, isolation: caps.For(spec.Workspace.Kind)}
+	s := &sandbox{p: p, id: id, died: make(chan struct{}), conn: conn, groups: m.group, shelf: m.shelf, made: m, isolation: caps.For(spec.Workspace.Kind)}
 	if m.group != nil && m.host.support().Freeze == nil {
 		s.freezer = newFreezer(m.group)
 	}

@@ -19,6 +19,9 @@ func (s *sandbox) layers() cove.Sandbox {
 	if s.freezer != nil {
 		face = pausing{face, s, s.freezer}
 	}
+	if s.shelf != nil {
+		face = layered{face, s}
+	}
 	if s.made != nil && s.made.held != nil {
 		face = resumable{face, s}
 	}

@@ -28,6 +28,7 @@ func (h *hostSide) newPlan() (*fence.Plan, error) {
 		Inside: user, Become: h.become,
 		Proc: true, Network: !h.cfg.weak.network, Groups: true,
 		Landlock: landlock.Probe() == nil,
+		Layers:   h.layers(),
 		Limits:   limits(),
 		Shared:   fence.Bounds{Size: int64(sharedSize), Files: sharedFiles},
 		Argv:     []string{agent.Name},

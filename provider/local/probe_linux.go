@@ -106,6 +106,9 @@ func (h *hostSide) capabilities() cove.Capabilities {
 	if has.Freeze == nil {
 		c.Powers = append(c.Powers, cove.PowerPause)
 	}
+	if h.layers() {
+		c.Powers = append(c.Powers, cove.PowerSnapshot, cove.PowerFork, cove.PowerTrial)
+	}
 	for _, probe := range []func() error{initproc.Probe, seccomp.Probe, capability.Probe, netns.Probe, func() error { return mount.Probe().Descriptors }} {
 		if err := probe(); err != nil {
 			c.Ready, c.Why, c.Remedy = false, err.Error(), remedyOf(err)

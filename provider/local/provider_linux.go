@@ -23,6 +23,7 @@ type Provider struct {
 	host   *hostSide            // what was found and opened here; nil until needed
 	boxes  map[cove.ID]*sandbox // guarded by mu; nil for one that is being made
 	spares map[*spare]bool      // guarded by mu
+	saved  snapshots
 	closed bool
 	busy   sync.WaitGroup // calls that make or end something
 	guards sync.WaitGroup // those who wait for the end of keepers
@@ -192,6 +193,7 @@ func (p *Provider) Close() error {
 	for _, s := range spares {
 		errs = append(errs, s.Discard(ctx))
 	}
+	p.saved.close()
 	if h != nil {
 		errs = append(errs, h.close())
 	}

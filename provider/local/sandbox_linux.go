@@ -20,6 +20,7 @@ type sandbox struct {
 	conn      *guest.Conn
 	groups    *cgroup.Group // nil where there are none
 	freezer   *freezer      // nil where it cannot be paused
+	shelf     *shelf        // nil where there are no layers
 
 	mu   sync.Mutex
 	made *made         // nil when it is gone
@@ -76,11 +77,17 @@ func (s *sandbox) Isolation() cove.Isolation { return s.isolation }
 
 // Start implements [cove.Sandbox].
 func (s *sandbox) Start(ctx context.Context, cmd cove.Command) (cove.Process, error) {
+	defer s.shelf.inside()()
 	return s.conn.Start(ctx, cmd)
 }
 
 // Files implements [cove.Sandbox].
-func (s *sandbox) Files() cove.Files { return s.conn.Files() }
+func (s *sandbox) Files() cove.Files {
+	if s.shelf == nil {
+		return s.conn.Files()
+	}
+	return gated{s.conn.Files(), s.shelf}
+}
 
 // Dial implements [cove.Dialer].
 func (s *sandbox) Dial(ctx context.Context, port int) (net.Conn, error) {
@@ -91,6 +98,9 @@ func (s *sandbox) Dial(ctx context.Context, port int) (net.Conn, error) {
 // where it counts.
 func (s *sandbox) Usage(ctx context.Context) (cove.Usage, error) {
 	u, err := s.conn.Usage(ctx)
+	if err == nil {
+		u.Files -= s.shelf.extra()
+	}
 	if err != nil || s.groups == nil {
 		return u, err
 	}

@@ -74,6 +74,12 @@ func (s *spare) Claim(ctx context.Context, id cove.ID, spec cove.Spec) (cove.San
 	if !s.use() {
 		return nil, cove.Errorf(cove.Conflict, "the spare is used up")
 	}
+	if spec.Snapshot != "" { // what a spare has is empty
+		if err := s.free(ctx); err != nil {
+			return nil, err
+		}
+		return s.p.Create(ctx, id, spec)
+	}
 	select {
 	case <-s.conn.Done(): // it died while it waited, and nobody has lost anything
 		if err := s.free(ctx); err != nil {
@@ -116,6 +122,10 @@ func (s *spare) fits(spec cove.Spec) bool { return len(spec.Volumes) == 0 }
 // resize gives places that nobody has used their bounds.
 func (h *hostSide) resize(ctx context.Context, m *made, to fence.Places) error {
 	defer m.closeHandles()
+	if m.shelf != nil {
+		m.shelf.bounds = to.Workspace // nobody else has it yet
+		to.Workspace.Files += layerDirs
+	}
 	var err error
 	if h.become {
 		err = fence.Resize(m.handles, to)

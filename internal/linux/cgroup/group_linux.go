@@ -212,3 +212,9 @@ func (g *Group) processes() ([]int, error) {
 	slices.Sort(pids)
 	return slices.Compact(pids), nil
 }
+
+// Count returns how many processes are in the group.
+func (g *Group) Count() (int, error) {
+	pids, err := g.processes()
+	return len(pids), err
+}

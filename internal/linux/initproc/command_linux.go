@@ -14,8 +14,8 @@ type Command struct {
 	Dir        string
 	Files      []int // become 0, 1, 2, … of the program; all others are closed
 
-	// Proc mounts the processes of the new pid namespace at /proc. The program
-	// runs by then, and must not end before.
+	// Proc mounts the processes of the new pid namespace at /proc, to be read. The
+	// program runs by then, and must not end before.
 	Proc bool
 	// Tasks are descriptors of files named tasks, of control groups of version
 	// 1, which the process writes itself into. Moving oneself, while one is a

@@ -100,7 +100,8 @@ func mountProc(p Process) error {
 		return &Error{Step: "enter the pid namespace", Errno: errnoOf(err)}
 	}
 	s := &script{}
-	s.call("mount /proc", unix.SYS_MOUNT, s.text("proc"), s.text("/proc"), s.text("proc"), unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, 0)
+	// Nothing there is for a sandbox to change; some of it everybody may.
+	s.call("mount /proc", unix.SYS_MOUNT, s.text("proc"), s.text("/proc"), s.text("proc"), unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, 0)
 	s.call("end", unix.SYS_EXIT_GROUP, 0)
 	helper, err := s.start(&cloneArgs{flags: unix.CLONE_VM | unix.CLONE_VFORK | unix.CLONE_PIDFD, exitSignal: uint64(unix.SIGCHLD)})
 	if err != nil {

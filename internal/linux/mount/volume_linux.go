@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Find opens a path for use by [Clone] and the like, in the namespace of the
+// Find opens a path for use by [CloneAll] and the like, in the namespace of the
 // calling thread. No part of it may be a symbolic link: what is opened is where
 // the path says, whatever somebody does to the tree meanwhile. It needs Linux
 // 5.6.
@@ -20,9 +20,9 @@ func Find(path string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), path), nil
 }
 
-// Clone is [OpenTree] with all below it, of what a descriptor stands for. The
+// CloneAll is [OpenTree] with all below it, of what a descriptor stands for. The
 // descriptor must have been opened in the mount namespace of the caller.
-func Clone(fd int) (*os.File, error) {
+func CloneAll(fd int) (*os.File, error) {
 	tree, err := unix.OpenTree(fd, "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE|unix.AT_EMPTY_PATH)
 	if err != nil {
 		return nil, failure("clone", "a tree", err)

@@ -1,8 +1,8 @@
 package fence
 
 import (
-	"errors"
 	"os"
+	"slices"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -33,6 +33,35 @@ type Sandbox struct {
 	PID     int   // as the builder's pid namespace numbers it
 	Process int   // a pidfd, which the caller closes
 	Handles []int // what the order asked for, which the caller closes
+	// Store is where the layers of the workspace are, and Namespace the one of the
+	// sandbox's mounts; jobs are about them. Both are -1 where the plan has no
+	// layers, and the caller's to close.
+	Store, Namespace int
+}
+
+// files are all descriptors of a sandbox.
+func (s *Sandbox) files() []int {
+	all := []int{s.Process}
+	if s.Store >= 0 {
+		all = append(all, s.Store, s.Namespace)
+	}
+	return append(all, s.Handles...)
+}
+
+// sandboxOf is what files gave. Whether there is a store is known by their number.
+func sandboxOf(files []int, handles bool) (s Sandbox, ok bool) {
+	own := len(files) - 1
+	if handles {
+		own -= places
+	}
+	if own != 0 && own != 2 {
+		return s, false
+	}
+	s = Sandbox{Process: files[0], Handles: files[1+own:], Store: -1, Namespace: -1}
+	if own > 0 {
+		s.Store, s.Namespace = files[1], files[2]
+	}
+	return s, true
 }
 
 // places is how many handles there are: of the workspace and of /tmp.
@@ -73,6 +102,11 @@ func (b *Builder) Close() error {
 	default:
 	}
 	return unix.Close(b.null)
+}
+
+// Tools are what the builder does jobs with.
+func (b *Builder) Tools() Tools {
+	return Tools{Proc: b.proc, Become: b.plan.Become}
 }
 
 // settle makes the plan's root that of the calling thread's mount namespace, and
@@ -134,10 +168,11 @@ func Resize(handles []int, to Places) error {
 // build makes a sandbox in the room of the calling thread.
 func (b *Builder) build(o Order, h Handles, trees forest) (s Sandbox, err error) {
 	var p initproc.Process
+	s.Process, s.Store, s.Namespace = -1, -1, -1
 	if err = trees.plant(); err != nil {
 		return s, err
 	}
-	if s.Handles, err = b.furnish(o); err == nil {
+	if err = b.furnish(o, &s); err == nil {
 		err = trees.attach()
 	}
 	if err == nil {
@@ -150,7 +185,7 @@ func (b *Builder) build(o Order, h Handles, trees forest) (s Sandbox, err error)
 		}
 	}
 	if err != nil {
-		closeAll(s.Handles)
+		closeAll(slices.DeleteFunc(s.files(), func(fd int) bool { return fd < 0 }))
 		return Sandbox{}, err
 	}
 	s.PID, s.Process = p.PID, p.FD
@@ -158,33 +193,77 @@ func (b *Builder) build(o Order, h Handles, trees forest) (s Sandbox, err error)
 }
 
 // furnish mounts what is the sandbox's own.
-func (b *Builder) furnish(o Order) (handles []int, err error) {
+func (b *Builder) furnish(o Order, s *Sandbox) error {
 	owner := int(o.Outside)
 	if !b.plan.Become {
 		owner = 0
 	}
 	at := func(n Bounds, mode os.FileMode) mount.Tmpfs {
-		return mount.Tmpfs{Size: n.Size, Files: n.Files, Mode: mode, UID: owner, GID: owner, Flags: mount.NoSetuid | mount.NoDevices}
+		return mount.Tmpfs{Size: n.Size, Files: n.Files, Mode: mode, UID: owner, GID: owner, Flags: placeFlags}
 	}
 	if err := at(b.plan.Shared, 0o777|os.ModeSticky).Mount("/dev/shm"); err != nil {
-		return nil, err
+		return err
 	}
-	workspace, temp := at(o.Places.Workspace, 0o755), at(o.Places.Temp, 0o777|os.ModeSticky)
-	if !o.Handles {
-		return nil, errors.Join(workspace.Mount("/workspace"), temp.Mount("/tmp"))
-	}
-	for _, p := range []struct {
-		place mount.Tmpfs
-		path  string
-	}{{workspace, "/workspace"}, {temp, "/tmp"}} {
-		fd, err := handled(p.place, p.path)
-		if err != nil {
-			closeAll(handles)
-			return nil, err
+	room, temp := at(o.Places.Workspace, 0o755), at(o.Places.Temp, 0o777|os.ModeSticky)
+	if b.plan.Layers {
+		if err := b.shelve(o.Places.Workspace, owner, s); err != nil {
+			return err
 		}
-		handles = append(handles, fd)
+	} else if !o.Handles {
+		if err := room.Mount(workspace); err != nil {
+			return err
+		}
 	}
-	return handles, nil
+	if !o.Handles {
+		return temp.Mount("/tmp")
+	}
+	if b.plan.Layers {
+		fd, err := unix.FcntlInt(uintptr(s.Store), unix.F_DUPFD_CLOEXEC, 0)
+		if err != nil {
+			return os.NewSyscallError("fcntl", err)
+		}
+		s.Handles = append(s.Handles, fd)
+	} else {
+		fd, err := handled(room, workspace)
+		if err != nil {
+			return err
+		}
+		s.Handles = append(s.Handles, fd)
+	}
+	fd, err := handled(temp, "/tmp")
+	if err == nil {
+		s.Handles = append(s.Handles, fd)
+	}
+	return err
+}
+
+// FirstLayer is the directory of a new store that is at /workspace.
+const FirstLayer = "0"
+
+// shelve makes the store of a workspace and shows its first layer.
+func (b *Builder) shelve(n Bounds, owner int, s *Sandbox) error {
+	tree, err := newStore(n, FirstLayer, owner)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tree.Close() }()
+	layer, err := mount.Clone(int(tree.Fd()), FirstLayer)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = layer.Close() }()
+	if err := mount.Attach(layer, workspace); err != nil {
+		return err
+	}
+	if s.Namespace, err = unix.Openat(b.proc, "thread-self/ns/mnt", unix.O_RDONLY|unix.O_CLOEXEC, 0); err != nil {
+		return os.NewSyscallError("open the namespace", err)
+	}
+	if s.Store, err = unix.FcntlInt(tree.Fd(), unix.F_DUPFD_CLOEXEC, 0); err != nil {
+		_ = unix.Close(s.Namespace)
+		s.Namespace = -1
+		return os.NewSyscallError("fcntl", err)
+	}
+	return nil
 }
 
 // handled mounts a place and returns a descriptor of it.
@@ -203,11 +282,16 @@ func handled(place mount.Tmpfs, path string) (int, error) {
 // walls is what landlock leaves to a sandbox: another fence behind the mounts.
 // /proc is covered by what holds for the root; the agent is executed from
 // outside of it.
-func walls(executable int) landlock.Ruleset {
+func walls(executable int, layers bool) landlock.Ruleset {
 	const terminal = landlock.Device | landlock.ReadDir
+	everywhere := landlock.ReadOnly
+	if layers {
+		// What is mounted at /workspace later has no rule, and none can be added.
+		everywhere = landlock.ReadWrite
+	}
 	return landlock.Ruleset{Apart: true, Rules: []landlock.Rule{
 		{File: executable, Allow: landlock.Execute | landlock.ReadFile},
-		{Path: "/", Allow: landlock.ReadOnly},
+		{Path: "/", Allow: everywhere},
 		{Path: "/workspace", Allow: landlock.ReadWrite},
 		{Path: "/tmp", Allow: landlock.ReadWrite},
 		{Path: "/dev", Allow: terminal},
@@ -218,7 +302,8 @@ func walls(executable int) landlock.Ruleset {
 
 func (b *Builder) start(o Order, h Handles, trees forest) (initproc.Process, error) {
 	c := &initproc.Command{
-		Executable: b.executable, Argv: b.plan.Argv, Env: b.plan.Env, Dir: "/workspace",
+		Executable: b.executable, Argv: b.plan.Argv, Env: b.plan.Env, Dir: "/", // where nobody wants to unmount anything
+
 		Files: []int{b.null, b.null, b.null, h.Link},
 		Proc:  b.plan.Proc, Tasks: h.Tasks, Group: h.Group, OwnGroups: b.plan.Groups,
 		Inside: b.plan.Inside, Outside: o.Outside, Become: b.plan.Become, ProcDir: b.proc,
@@ -231,7 +316,7 @@ func (b *Builder) start(o Order, h Handles, trees forest) (initproc.Process, err
 		c.Limits = append(c.Limits, initproc.Limit{Resource: l.Resource, Soft: l.Most, Hard: l.Most})
 	}
 	if b.plan.Landlock {
-		rules := walls(b.executable)
+		rules := walls(b.executable, b.plan.Layers)
 		rules.Rules = append(rules.Rules, trees.rules()...)
 		fd, _, err := landlock.Open(rules)
 		if err != nil {

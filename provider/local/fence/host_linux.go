@@ -161,15 +161,23 @@ func (s *Spawner) Build(ctx context.Context, o Order, h Handles) (Sandbox, error
 	if err != nil {
 		return Sandbox{}, err
 	}
-	want := 1
-	if o.Handles {
-		want += places
-	}
-	if len(a.files) != want {
+	box, ok := sandboxOf(a.files, o.Handles)
+	if !ok {
 		closeAll(a.files)
 		return Sandbox{}, ErrEnded
 	}
-	return Sandbox{PID: a.pid, Process: a.files[0], Handles: a.files[1:]}, nil
+	box.PID = a.pid
+	return box, nil
+}
+
+// Do is [Tools.Do] in the spawner. When ctx ends first, the job may go on.
+func (s *Spawner) Do(ctx context.Context, j Job, files []int) (Done, error) {
+	a, err := s.call(ctx, &request{kind: kindJob, job: j}, files)
+	if err != nil {
+		closeAll(a.files)
+		return Done{}, err
+	}
+	return Done{Files: a.files, Bytes: a.bytes}, nil
 }
 
 // Resize is [Resize] in the spawner.

@@ -14,6 +14,7 @@ import (
 const (
 	kindBuild byte = 1 + iota
 	kindResize
+	kindJob
 )
 
 // Bounds of a packet: a plan is the largest.
@@ -29,6 +30,7 @@ type request struct {
 	order  Order  // of a build
 	group  bool   // the descriptor after the link is a group
 	places Places // of a resize
+	job    Job
 }
 
 func (r *request) encode() []byte {
@@ -38,23 +40,26 @@ func (r *request) encode() []byte {
 	r.order.encode(&e)
 	e.Bool(r.group)
 	r.places.encode(&e)
+	r.job.encode(&e)
 	return e.Bytes()
 }
 
 func decodeRequest(b []byte) (r request, err error) {
 	d := protocol.NewDecoder(b)
-	r.id, r.kind = d.Uint(), d.Byte(kindResize)
+	r.id, r.kind = d.Uint(), d.Byte(kindJob)
 	r.order.decode(d)
 	r.group = d.Bool()
 	r.places.decode(d)
+	r.job.decode(d)
 	return r, d.End()
 }
 
 // answer is what became of it. The descriptors that come with it are the process
-// and, if asked for, the places.
+// and the others of a sandbox, or what a job made.
 type answer struct {
 	id    uint64
 	pid   int
+	bytes int64  // of a job
 	fault string // "" when it was done
 	errno syscall.Errno
 }
@@ -63,6 +68,7 @@ func (a *answer) encode() []byte {
 	var e protocol.Encoder
 	e.Uint(a.id)
 	e.Int(int64(a.pid))
+	e.Int(a.bytes)
 	e.Text(a.fault)
 	e.Uint(uint64(a.errno))
 	return e.Bytes()
@@ -70,7 +76,7 @@ func (a *answer) encode() []byte {
 
 func decodeAnswer(b []byte) (a answer, err error) {
 	d := protocol.NewDecoder(b)
-	a.id, a.pid, a.fault, a.errno = d.Uint(), int(d.Int()), d.Text(maxText), syscall.Errno(d.UpTo(4096))
+	a.id, a.pid, a.bytes, a.fault, a.errno = d.Uint(), int(d.Int()), d.Int(), d.Text(maxText), syscall.Errno(d.UpTo(4096))
 	return a, d.End()
 }
 

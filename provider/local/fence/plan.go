@@ -17,11 +17,15 @@ type Plan struct {
 	// Groups hides the control groups around the sandbox from it.
 	Groups   bool
 	Landlock bool
-	Filter   []byte // a seccomp program
-	Limits   []Limit
-	Shared   Bounds // of /dev/shm
-	Argv     []string
-	Env      []string // of the agent
+	// Layers makes workspaces stores, whose directories are layers that jobs are
+	// about. Landlock cannot tell then where a sandbox may write: the rules of
+	// what is at /workspace now are not those of what will be.
+	Layers bool
+	Filter []byte // a seccomp program
+	Limits []Limit
+	Shared Bounds // of /dev/shm
+	Argv   []string
+	Env    []string // of the agent
 }
 
 // Root is the read-only tree that programs see.
@@ -120,7 +124,7 @@ func (p *Plan) encode() []byte {
 	var e protocol.Encoder
 	e.Text(p.Host)
 	e.Uint(uint64(p.Inside))
-	for _, b := range []bool{p.Become, p.Proc, p.Network, p.Groups, p.Landlock, p.Root.Shallow} {
+	for _, b := range []bool{p.Become, p.Proc, p.Network, p.Groups, p.Landlock, p.Layers, p.Root.Shallow} {
 		e.Bool(b)
 	}
 	e.Text(string(p.Filter))
@@ -167,7 +171,7 @@ func (r *Root) encode(e *protocol.Encoder) {
 func decodePlan(b []byte) (*Plan, error) {
 	d := protocol.NewDecoder(b)
 	p := &Plan{Host: d.Text(maxPath), Inside: uint32(d.UpTo(1<<32 - 1))} //nolint:gosec // bounded
-	for _, f := range []*bool{&p.Become, &p.Proc, &p.Network, &p.Groups, &p.Landlock, &p.Root.Shallow} {
+	for _, f := range []*bool{&p.Become, &p.Proc, &p.Network, &p.Groups, &p.Landlock, &p.Layers, &p.Root.Shallow} {
 		*f = d.Bool()
 	}
 	p.Filter = []byte(d.Text(maxText))

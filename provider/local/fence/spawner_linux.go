@@ -98,10 +98,14 @@ func (s *spawner) answer(r request, files []int) {
 		var box Sandbox
 		if box, err = s.build(&r, files); err == nil {
 			a.pid = box.PID
-			made = append([]int{box.Process}, box.Handles...)
+			made = box.files()
 		}
 	case kindResize:
 		err = Resize(files, r.places)
+	case kindJob:
+		var done Done
+		done, err = s.builder.Tools().Do(r.job, files)
+		made, a.bytes = done.Files, done.Bytes
 	default:
 		err = protocol.ErrMalformed
 	}

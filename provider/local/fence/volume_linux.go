@@ -69,7 +69,7 @@ func (b *Builder) volumes(o Order, h Handles) (forest, error) {
 
 func (b *Builder) open(v Volume, h VolumeHandles) (mounts *os.File, err error) {
 	if b.view == nil {
-		mounts, err = mount.Clone(h.Source)
+		mounts, err = mount.CloneAll(h.Source)
 	} else {
 		err = b.view.do(func() (err error) {
 			mounts, err = cloneSame(v.Source, h.Source)
@@ -111,7 +111,7 @@ func cloneSame(source string, fd int) (*os.File, error) {
 	if want.Dev != have.Dev || want.Ino != have.Ino {
 		return nil, fmt.Errorf("%s is another one than it was a moment ago, or was mounted meanwhile", source)
 	}
-	return mount.Clone(int(found.Fd()))
+	return mount.CloneAll(int(found.Fd()))
 }
 
 // plant gives the room a root in which all targets are. Nobody else has it.

@@ -1,0 +1,123 @@
+package local
+
+import (
+	"context"
+	"io"
+	"io/fs"
+	"iter"
+	"sync"
+
+	"github.com/cove-sandbox/cove"
+)
+
+// inside keeps the workspace where it is until the function it returns is called.
+func (s *shelf) inside() (leave func()) {
+	if s == nil {
+		return func() {}
+	}
+	s.gate.RLock()
+	return s.gate.RUnlock
+}
+
+// extra is how many files of the store are no files of the sandbox, beside the
+// root of the store.
+func (s *shelf) extra() int64 {
+	if s == nil {
+		return 0
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.state.Extra
+}
+
+// gated are the files of a sandbox, which stay where they are during each call.
+// A watch, an archive and a list use the workspace until their end.
+type gated struct {
+	cove.Files
+
+	s *shelf
+}
+
+// Stat implements [cove.Files].
+func (g gated) Stat(ctx context.Context, name string) (cove.FileInfo, error) {
+	defer g.s.inside()()
+	return g.Files.Stat(ctx, name)
+}
+
+// Read implements [cove.Files].
+func (g gated) Read(ctx context.Context, name string, offset, length int64) (io.ReadCloser, error) {
+	defer g.s.inside()()
+	return g.Files.Read(ctx, name, offset, length)
+}
+
+// Write implements [cove.Files].
+func (g gated) Write(ctx context.Context, name string, r io.Reader, mode fs.FileMode) error {
+	defer g.s.inside()()
+	return g.Files.Write(ctx, name, r, mode)
+}
+
+// Mkdir implements [cove.Files].
+func (g gated) Mkdir(ctx context.Context, name string) error {
+	defer g.s.inside()()
+	return g.Files.Mkdir(ctx, name)
+}
+
+// Move implements [cove.Files].
+func (g gated) Move(ctx context.Context, from, to string) error {
+	defer g.s.inside()()
+	return g.Files.Move(ctx, from, to)
+}
+
+// Remove implements [cove.Files].
+func (g gated) Remove(ctx context.Context, name string) error {
+	defer g.s.inside()()
+	return g.Files.Remove(ctx, name)
+}
+
+// Unpack implements [cove.Files].
+func (g gated) Unpack(ctx context.Context, dir string, r io.Reader) error {
+	defer g.s.inside()()
+	return g.Files.Unpack(ctx, dir, r)
+}
+
+// List implements [cove.Files].
+func (g gated) List(ctx context.Context, dir string, depth int) iter.Seq2[cove.FileInfo, error] {
+	return throughout(g.s, g.Files.List(ctx, dir, depth))
+}
+
+// Watch implements [cove.Files].
+func (g gated) Watch(ctx context.Context, dir string) iter.Seq2[cove.Change, error] {
+	return throughout(g.s, g.Files.Watch(ctx, dir))
+}
+
+// throughout keeps the workspace where it is during a walk.
+func throughout[T any](s *shelf, seq iter.Seq2[T, error]) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		defer s.inside()()
+		seq(yield)
+	}
+}
+
+// Archive implements [cove.Files].
+func (g gated) Archive(ctx context.Context, dir string) (io.ReadCloser, error) {
+	leave := g.s.inside()
+	r, err := g.Files.Archive(ctx, dir)
+	if err != nil {
+		leave()
+		return nil, err
+	}
+	return &leaving{ReadCloser: r, leave: sync.OnceFunc(leave)}, nil
+}
+
+// leaving is a stream that uses the workspace until it is closed.
+type leaving struct {
+	io.ReadCloser
+
+	leave func()
+}
+
+// Close implements [io.Closer].
+func (l *leaving) Close() error {
+	defer l.leave()
+	return l.ReadCloser.Close()
+}

@@ -1,0 +1,149 @@
+package local
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cove-sandbox/cove"
+)
+
+// layered is a sandbox where there are layers: it can be saved, doubled and tried
+// with. It implements [cove.Snapshotter], [cove.Forker] and [cove.Trier].
+type layered struct {
+	cove.Sandbox
+
+	s *sandbox
+}
+
+// Unwrap lets [cove.As] find the powers below.
+func (l layered) Unwrap() cove.Sandbox { return l.Sandbox }
+
+// saving is a provider where there are layers. It implements
+// [cove.SnapshotKeeper].
+type saving struct{ *Provider }
+
+// Unwrap ends the chain.
+func (saving) Unwrap() cove.Provider { return nil }
+
+var (
+	_ cove.Snapshotter    = layered{}
+	_ cove.Forker         = layered{}
+	_ cove.Trier          = layered{}
+	_ cove.SnapshotKeeper = saving{}
+)
+
+// Unwrap gives [cove.As] what the provider can do only on some hosts.
+func (p *Provider) Unwrap() cove.Provider {
+	if h, err := p.open(); err != nil || !h.layers() {
+		return nil
+	}
+	return saving{p}
+}
+
+// layers reports whether workspaces are made of layers here.
+func (h *hostSide) layers() bool { return !h.cfg.weak.layers && stacking() == nil }
+
+// stacking says why there are no layers on this host, if there are none: mounts
+// of mounts that are mounted nowhere, which Linux has from 6.15 on, and overlays.
+var stacking = sync.OnceValue(func() error {
+	var u unix.Utsname
+	if err := unix.Uname(&u); err != nil {
+		return err
+	}
+	var major, minor int
+	release := unix.ByteSliceToString(u.Release[:])
+	if _, err := fmt.Sscanf(release, "%d.%d", &major, &minor); err != nil || major < 6 || major == 6 && minor < 15 {
+		return fmt.Errorf("the kernel is %s, and snapshots, forks and trials need 6.15", release)
+	}
+	if os.Geteuid() == 0 {
+		// Asking loads it where it is a module.
+		if fd, err := unix.Fsopen("overlay", unix.FSOPEN_CLOEXEC); err == nil {
+			_ = unix.Close(fd)
+			return nil
+		}
+	}
+	known, err := os.ReadFile("/proc/filesystems")
+	if err == nil && !bytes.Contains(known, []byte("\toverlay\n")) {
+		err = fmt.Errorf("the kernel has no overlay, which snapshots, forks and trials need")
+	}
+	return err
+})
+
+// enter begins a call on the layers of a sandbox, which the provider waits for;
+// busy counts it until its end.
+func (l layered) enter(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if l.s.isGone() {
+		return l.s.goneError()
+	}
+	return l.s.p.enter()
+}
+
+// Try implements [cove.Trier].
+func (l layered) Try(ctx context.Context) (cove.Trial, error) {
+	if err := l.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer l.s.p.busy.Done()
+	t, err := l.s.shelf.try(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// Tried returns the trial that there is; NotFound if there is none.
+func (l layered) Tried(ctx context.Context) (cove.Trial, error) {
+	if err := l.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer l.s.p.busy.Done()
+	t, err := l.s.shelf.tried()
+	if err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// Fork implements [cove.Forker]. The copy has the files of the workspace as they
+// are now; what they have in common is kept once.
+func (l layered) Fork(ctx context.Context, id cove.ID, spec cove.Spec) (cove.Sandbox, error) {
+	if err := l.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer l.s.p.busy.Done()
+	spec.Snapshot = "" // the files come from here
+	h, caps, spec, err := l.s.p.admit(ctx, id, spec)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.s.p.reserve(id); err != nil {
+		return nil, err
+	}
+	files, err := l.s.shelf.freeze(ctx)
+	if err != nil {
+		l.s.p.forget(id)
+		return nil, err
+	}
+	defer files.drop()
+	return l.s.p.build(ctx, h, id, spec, caps, func(ctx context.Context, s *shelf) error { return s.adopt(ctx, files) })
+}
+
+// Snapshot implements [cove.Snapshotter].
+func (l layered) Snapshot(ctx context.Context, name cove.ID) (cove.Bytes, error) {
+	if !name.Valid() {
+		return 0, cove.InvalidField("snapshot", "%.60q is not an id", string(name))
+	}
+	if err := l.enter(ctx); err != nil {
+		return 0, err
+	}
+	defer l.s.p.busy.Done()
+	return l.s.p.save(ctx, name, l.s.shelf)
+}

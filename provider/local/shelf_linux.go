@@ -1,0 +1,351 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/linux/cgroup"
+	"github.com/cove-sandbox/cove/provider/local/fence"
+)
+
+// mostLayers bounds how many layers are below a workspace; a trial may add one.
+const mostLayers = 10
+
+// shelf is what the workspace of one sandbox is made of.
+type shelf struct {
+	host      *hostSide
+	group     *cgroup.Group // nil where there are none
+	own       *store
+	namespace int // of the sandbox's mounts
+	owner     uint32
+	// gate is held for reading by all that has the agent do something with files
+	// or programs: for a moment the workspace is not there.
+	gate sync.RWMutex
+
+	mu     sync.Mutex
+	bounds fence.Bounds // guarded by mu; of the sandbox's own files
+	state  shelfState   // guarded by mu
+	lower  []layer      // guarded by mu; held
+	closed bool         // guarded by mu
+}
+
+// shelfState is what must be known of a shelf beside its descriptors, to take it
+// up again. The lower layers are named in the order of their descriptors.
+type shelfState struct {
+	Next  int    `json:"next"`            // the number of the next layer
+	Upper string `json:"upper"`           // the layer that takes changes
+	Below string `json:"below,omitempty"` // while there is a trial, what was the upper layer before
+	Extra int64  `json:"extra"`           // directories of the store that are no files of the sandbox
+}
+
+// The directories that a layer costs: itself; and the overlay's own, while it is
+// the upper one of an overlay.
+const (
+	layerDirs = 1
+	workDirs  = 2
+)
+
+func newShelf(h *hostSide, g *cgroup.Group, box fence.Sandbox, owner uint32, size fence.Bounds) *shelf {
+	return &shelf{
+		host: h, group: g, own: newStore(box.Store), namespace: box.Namespace, owner: owner, bounds: size,
+		state: shelfState{Next: 1, Upper: fence.FirstLayer, Extra: layerDirs},
+	}
+}
+
+// close lets go of everything.
+func (s *shelf) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return
+	}
+	s.closed = true
+	_ = unix.Close(s.namespace)
+	s.own.drop()
+	dropAll(s.lower)
+	s.lower = nil
+}
+
+// begin locks the shelf of a sandbox that is there; unlock it with mu.
+func (s *shelf) begin() error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return cove.Errorf(cove.NotFound, "the sandbox is gone")
+	}
+	return nil
+}
+
+// do has a job done by who has the rights: we, or the spawner.
+func (h *hostSide) do(ctx context.Context, j fence.Job, files ...int) (fence.Done, error) {
+	if h.become {
+		return fence.Tools{Proc: int(h.proc.Fd()), Become: true}.Do(j, files)
+	}
+	_, spawner, err := h.builders()
+	if err != nil {
+		return fence.Done{}, err
+	}
+	return spawner.Do(ctx, j, files)
+}
+
+// layerFiles are the descriptors of layers, after others.
+func layerFiles(layers []layer, before ...int) []int {
+	for _, l := range layers {
+		before = append(before, l.store.fd)
+	}
+	return before
+}
+
+// named are the layers as a job names them.
+func named(layers []layer) []fence.Layer {
+	var all []fence.Layer
+	for _, l := range layers {
+		all = append(all, fence.Layer{Name: l.name, Owner: l.owner})
+	}
+	return all
+}
+
+// errBusy says that something in the sandbox uses the workspace.
+var errBusy = errors.New("the workspace is in use")
+
+// change is what a workspace becomes.
+type change struct {
+	upper string
+	lower []layer
+	extra int64
+	merge string // a layer to be put into the upper one first
+	erase string // a layer to be removed afterwards
+}
+
+// What uses a workspace may be about to end: it is tried so often, so far apart.
+const (
+	busyTries = 12
+	busyPause = time.Millisecond
+)
+
+// show changes what the sandbox has at /workspace, and notes nothing. The caller
+// holds mu. errBusy means that nothing has changed.
+func (s *shelf) show(ctx context.Context, c change) error {
+	var err error
+	for range busyTries {
+		if err = s.showOnce(ctx, c); !errors.Is(err, errBusy) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(busyPause):
+		}
+	}
+	return err
+}
+
+func (s *shelf) showOnce(ctx context.Context, c change) error {
+	// Not to be cut short: who waits no longer would not know what is there.
+	ctx = context.WithoutCancel(ctx)
+	if !s.gate.TryLock() {
+		return errBusy
+	}
+	defer s.gate.Unlock()
+	move, err := s.still(ctx)
+	if err != nil {
+		return err
+	}
+	defer move()
+	_, err = s.host.do(ctx, s.job(c), layerFiles(c.lower, s.namespace, s.own.fd)...)
+	switch {
+	case err == nil:
+		return nil
+	case fence.Torn(err):
+		back := s.job(change{upper: s.state.Upper, lower: s.lower, extra: s.state.Extra})
+		back.Bare = true
+		if _, lost := s.host.do(ctx, back, layerFiles(s.lower, s.namespace, s.own.fd)...); lost != nil {
+			return cove.Wrap(cove.Internal, errors.Join(err, lost), "the workspace is lost").Remedy("end this sandbox")
+		}
+	case errors.Is(err, unix.EBUSY):
+		return errBusy
+	}
+	return broken(err)
+}
+
+// broken explains what a job could not do.
+func broken(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):
+		return cove.Wrap(cove.Exhausted, err, "there is no room for the files").Remedy("remove some, or ask for a larger workspace")
+	case errors.Is(err, fence.ErrEnded):
+		return cove.Wrap(cove.Unavailable, err, "what made the sandbox has ended; its files cannot be layered any more").Remedy("make another sandbox")
+	}
+	return cove.Wrap(cove.Unavailable, err, "the layers of the workspace cannot be changed: %s", err)
+}
+
+func (s *shelf) job(c change) fence.Job {
+	j := fence.Job{
+		Kind: fence.JobShow, Owner: s.owner, Name: c.merge, To: c.erase,
+		Stack: fence.Stack{Upper: c.upper, Lower: named(c.lower)},
+	}
+	if s.bounds.Size > 0 {
+		j.Bounds = fence.Bounds{Size: s.bounds.Size, Files: s.bounds.Files + max(c.extra, s.state.Extra)}
+	}
+	return j
+}
+
+// still keeps the programs of the sandbox from running until move, if there are
+// any and the host can do it.
+func (s *shelf) still(ctx context.Context) (move func(), err error) {
+	move = func() {}
+	if s.group == nil || s.host.support().Freeze != nil {
+		return move, nil
+	}
+	if n, err := s.group.Count(); err != nil || n < 2 {
+		return move, nil //nolint:nilerr // a group that cannot be counted is gone
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	move = func() {
+		defer cancel()
+		_ = s.group.Thaw(ctx) // one that is gone needs none
+	}
+	if err := s.group.Freeze(ctx); err != nil {
+		move()
+		return nil, cove.Wrap(cove.Unavailable, err, "the programs of the sandbox cannot be held still").Remedy("try again")
+	}
+	return move, nil
+}
+
+// next names a new layer.
+func (s *shelf) next() string { return strconv.Itoa(s.state.Next) }
+
+// top is the upper layer as one that is below another.
+func (s *shelf) top() layer { return layer{store: s.own, name: s.state.Upper, owner: s.owner} }
+
+// freeze returns the files as they are now. The caller drops them.
+func (s *shelf) freeze(ctx context.Context) (*frozen, error) {
+	if err := s.begin(); err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	if s.state.Below != "" {
+		return nil, cove.Errorf(cove.Conflict, "there is a trial; commit or discard it first")
+	}
+	if !s.untouched() {
+		err := errBusy
+		if len(s.lower) < mostLayers {
+			err = s.cover(ctx)
+		}
+		if errors.Is(err, errBusy) {
+			return s.copy(ctx)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	size, _, err := usedBy(s.lower)
+	if err != nil {
+		return nil, err
+	}
+	return &frozen{layers: holdAll(s.lower), size: cove.Bytes(size)}, nil
+}
+
+// untouched reports whether nothing was changed since the lower layers were
+// frozen.
+func (s *shelf) untouched() bool {
+	if len(s.lower) == 0 {
+		return false
+	}
+	dir, err := unix.Openat(s.own.fd, s.state.Upper, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = unix.Close(dir) }()
+	var now, was unix.Stat_t
+	below := s.lower[0]
+	if unix.Fstat(dir, &now) != nil || unix.Fstatat(below.store.fd, below.name, &was, unix.AT_SYMLINK_NOFOLLOW) != nil {
+		return false
+	}
+	n, err := unix.Getdents(dir, make([]byte, 4096))
+	const onlyDots = 48 // two records of 24 bytes
+	return err == nil && n <= onlyDots && now.Mode == was.Mode && now.Mtim == was.Mtim
+}
+
+// cover freezes the upper layer below a new one.
+func (s *shelf) cover(ctx context.Context) error {
+	c := change{upper: s.next(), lower: append([]layer{s.top()}, s.lower...), extra: s.state.Extra + layerDirs + workDirs}
+	if err := s.show(ctx, c); err != nil {
+		return err
+	}
+	had := len(s.lower) > 0
+	old := s.state.Upper
+	s.own.hold()
+	s.lower = c.lower
+	s.state.Next++
+	s.state.Upper, s.state.Extra = c.upper, c.extra
+	if had {
+		s.tidy(ctx, old)
+	}
+	return nil
+}
+
+// tidy removes what an overlay needed for a layer that is no upper one any more.
+// What stays is counted.
+func (s *shelf) tidy(ctx context.Context, upper string) {
+	if _, err := s.host.do(context.WithoutCancel(ctx), fence.Job{Kind: fence.JobErase, Name: fence.WorkOf(upper)}, s.own.fd); err == nil {
+		s.state.Extra -= workDirs
+	}
+}
+
+// copy copies the files as they are now, with the programs held still if the host
+// can do that.
+func (s *shelf) copy(ctx context.Context) (*frozen, error) {
+	size, count, err := usedBy(s.lower)
+	if err != nil {
+		return nil, err
+	}
+	room := fence.Bounds{Size: s.bounds.Size + size, Files: s.bounds.Files + count + s.state.Extra}
+	if s.bounds.Size == 0 {
+		own, n, err := s.own.used()
+		if err != nil {
+			return nil, err
+		}
+		room.Size, room.Files = room.Size+own+1<<20, room.Files+n
+	}
+	made, err := s.host.do(ctx, fence.Job{Kind: fence.JobStore, Owner: s.owner, To: fence.FirstLayer, Bounds: room})
+	if err != nil {
+		return nil, broken(err)
+	}
+	to := newStore(made.Files[0])
+	move, err := s.still(ctx)
+	if err != nil {
+		to.drop()
+		return nil, err
+	}
+	done, err := s.host.do(context.WithoutCancel(ctx), fence.Job{Kind: fence.JobCopy, Owner: s.owner, To: fence.FirstLayer}, s.namespace, to.fd)
+	move()
+	if err != nil {
+		to.drop()
+		return nil, broken(err)
+	}
+	return &frozen{layers: []layer{{store: to, name: fence.FirstLayer, owner: s.owner}}, size: cove.Bytes(done.Bytes)}, nil
+}
+
+// adopt makes files that are frozen what an empty workspace begins with.
+func (s *shelf) adopt(ctx context.Context, f *frozen) error {
+	if err := s.begin(); err != nil {
+		return err
+	}
+	defer s.mu.Unlock()
+	c := change{upper: s.next(), lower: f.layers, extra: layerDirs + workDirs, erase: s.state.Upper}
+	if err := s.show(ctx, c); err != nil {
+		return err
+	}
+	s.lower = holdAll(f.layers)
+	s.state = shelfState{Next: s.state.Next + 1, Upper: c.upper, Extra: c.extra}
+	return nil
+}

@@ -1,0 +1,196 @@
+package local
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"path"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/provider/local/fence"
+)
+
+// trial is a layer over a workspace.
+type trial struct {
+	s    *shelf
+	name string // of the layer
+}
+
+var _ cove.Trial = (*trial)(nil)
+
+// inUse says why a layer cannot be put on or taken off.
+func inUse(err error) error {
+	if errors.Is(err, errBusy) {
+		return cove.Wrap(cove.Conflict, err, "a program, a terminal or a watch uses the workspace").Remedy("end it first")
+	}
+	return err
+}
+
+// try puts a layer over the workspace.
+func (s *shelf) try(ctx context.Context) (*trial, error) {
+	if err := s.begin(); err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	if s.state.Below != "" {
+		return nil, cove.Errorf(cove.Conflict, "there is a trial already").Remedy("commit or discard it first")
+	}
+	c := change{upper: s.next(), lower: append([]layer{s.top()}, s.lower...), extra: s.state.Extra + layerDirs + workDirs}
+	if err := s.show(ctx, c); err != nil {
+		return nil, inUse(err)
+	}
+	s.state.Next++
+	s.state.Below, s.state.Upper, s.state.Extra = s.state.Upper, c.upper, c.extra
+	s.lower = c.lower
+	s.own.hold()
+	return &trial{s: s, name: c.upper}, nil
+}
+
+// tried returns the trial that there is.
+func (s *shelf) tried() (*trial, error) {
+	if err := s.begin(); err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	if s.state.Below == "" {
+		return nil, cove.Errorf(cove.NotFound, "there is no trial")
+	}
+	return &trial{s: s, name: s.state.Upper}, nil
+}
+
+// begin locks the shelf, if the trial goes on; unlock it with mu.
+func (t *trial) begin() error {
+	if err := t.s.begin(); err != nil {
+		return err
+	}
+	if t.s.state.Below == "" || t.s.state.Upper != t.name {
+		t.s.mu.Unlock()
+		return cove.Errorf(cove.Conflict, "the trial has ended")
+	}
+	return nil
+}
+
+// end makes what was below the trial the workspace again.
+func (t *trial) end(ctx context.Context, c change) error {
+	s := t.s
+	c.upper, c.lower, c.extra = s.state.Below, s.lower[1:], s.state.Extra-layerDirs-workDirs
+	if err := s.show(ctx, c); err != nil {
+		return inUse(err)
+	}
+	s.lower[0].store.drop()
+	s.lower = c.lower
+	s.state.Upper, s.state.Below, s.state.Extra = c.upper, "", c.extra
+	return nil
+}
+
+// Commit implements [cove.Trial].
+func (t *trial) Commit(ctx context.Context) error {
+	if err := t.begin(); err != nil {
+		return err
+	}
+	defer t.s.mu.Unlock()
+	return t.end(ctx, change{merge: t.name})
+}
+
+// Discard implements [cove.Trial].
+func (t *trial) Discard(ctx context.Context) error {
+	if err := t.begin(); err != nil {
+		return err
+	}
+	defer t.s.mu.Unlock()
+	return t.end(ctx, change{erase: t.name})
+}
+
+// Changes implements [cove.Trial].
+func (t *trial) Changes(ctx context.Context) iter.Seq2[cove.FileChange, error] {
+	return func(yield func(cove.FileChange, error) bool) {
+		if err := t.changes(ctx, func(c fence.Change) bool { return yield(fileChange(c), nil) }); err != nil {
+			yield(cove.FileChange{}, err)
+		}
+	}
+}
+
+// changes reads them from who can see the layers. What began goes on to its end
+// even if nobody reads any more: it finds the pipe closed.
+func (t *trial) changes(ctx context.Context, yield func(fence.Change) bool) error {
+	r, w, found, err := t.look()
+	if err != nil {
+		return err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = r.SetReadDeadline(time.Unix(1, 0)) })
+	said := make(chan error, 1)
+	go func() {
+		defer dropAll(found)
+		j := fence.Job{Kind: fence.JobChanges, Name: t.name, Stack: fence.Stack{Lower: named(found[1:])}}
+		_, err := t.s.host.do(context.WithoutCancel(ctx), j, layerFiles(found, w)...)
+		_ = unix.Close(w)
+		said <- err
+	}()
+	in := bufio.NewReader(r)
+	for err == nil {
+		var c fence.Change
+		if c, err = fence.ReadChange(in); err == nil && !yield(c) {
+			stop()
+			_ = r.Close()
+			<-said
+			return nil
+		}
+	}
+	stop()
+	_ = r.Close()
+	job := <-said
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case job != nil:
+		return broken(job)
+	case !errors.Is(err, io.EOF):
+		return cove.Wrap(cove.Internal, err, "what a trial changed cannot be read")
+	}
+	return nil
+}
+
+// look holds the layers of the trial, its own first, and opens a pipe.
+func (t *trial) look() (r *os.File, w int, found []layer, err error) {
+	if err := t.begin(); err != nil {
+		return nil, -1, nil, err
+	}
+	defer t.s.mu.Unlock()
+	var ends [2]int
+	if err := unix.Pipe2(ends[:], unix.O_CLOEXEC); err != nil {
+		return nil, -1, nil, cove.Wrap(cove.Exhausted, err, "the host has no descriptor left").Reason(cove.ReasonCapacity)
+	}
+	_ = unix.SetNonblock(ends[0], true) // so that the wait for it can be ended
+	return os.NewFile(uintptr(ends[0]), "changes"), ends[1], holdAll(append([]layer{t.s.top()}, t.s.lower...)), nil
+}
+
+// fileChange is what a caller gets of a change.
+func fileChange(c fence.Change) cove.FileChange {
+	kinds := map[fence.ChangeKind]cove.ChangeKind{fence.Created: cove.Created, fence.Modified: cove.Modified, fence.Removed: cove.Removed}
+	f := cove.FileChange{Kind: kinds[c.Kind], Path: path.Join(cove.WorkspacePath, c.Path)}
+	if c.Kind != fence.Removed {
+		f.Info = &cove.FileInfo{Path: f.Path, Size: cove.Bytes(c.Size), Mode: modeOf(c.Mode), Modified: time.Unix(0, c.Modified).UTC(), Link: c.Link}
+	}
+	return f
+}
+
+func modeOf(m uint32) fs.FileMode {
+	mode := fs.FileMode(m & 0o777)
+	mode |= map[uint32]fs.FileMode{
+		unix.S_IFDIR: fs.ModeDir, unix.S_IFLNK: fs.ModeSymlink, unix.S_IFIFO: fs.ModeNamedPipe, unix.S_IFSOCK: fs.ModeSocket,
+		unix.S_IFCHR: fs.ModeDevice | fs.ModeCharDevice, unix.S_IFBLK: fs.ModeDevice,
+	}[m&unix.S_IFMT]
+	for bit, is := range map[uint32]fs.FileMode{unix.S_ISUID: fs.ModeSetuid, unix.S_ISGID: fs.ModeSetgid, unix.S_ISVTX: fs.ModeSticky} {
+		if m&bit != 0 {
+			mode |= is
+		}
+	}
+	return mode
+}
