@@ -102,3 +102,18 @@ func NotAnAgent() (undo func()) {
 	before := answers.Swap(false)
 	return func() { answers.Store(before) }
 }
+
+// Stacking says why there are no layers on this host.
+var Stacking = stacking
+
+// Layers reports whether a provider has layers.
+func Layers(p *Provider) bool {
+	h, err := p.open()
+	return err == nil && h.layers()
+}
+
+// StoreFD is a descriptor of the store of a sandbox's workspace.
+func StoreFD(s cove.Sandbox) int {
+	box, _ := cove.As[*sandbox](s)
+	return box.shelf.own.fd
+}

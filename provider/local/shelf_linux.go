@@ -118,7 +118,8 @@ var errBusy = errors.New("the workspace is in use")
 type change struct {
 	upper string
 	lower []layer
-	extra int64
+	extra int64  // directories that are no files of the sandbox, afterwards
+	slack int64  // and more of them before
 	merge string // a layer to be put into the upper one first
 	erase string // a layer to be removed afterwards
 }
@@ -193,7 +194,7 @@ func (s *shelf) job(c change) fence.Job {
 		Stack: fence.Stack{Upper: c.upper, Lower: named(c.lower)},
 	}
 	if s.bounds.Size > 0 {
-		j.Bounds = fence.Bounds{Size: s.bounds.Size, Files: s.bounds.Files + max(c.extra, s.state.Extra)}
+		j.Bounds, j.Slack = fence.Bounds{Size: s.bounds.Size, Files: s.bounds.Files + c.extra}, c.slack
 	}
 	return j
 }
@@ -205,8 +206,8 @@ func (s *shelf) still(ctx context.Context) (move func(), err error) {
 	if s.group == nil || s.host.support().Freeze != nil {
 		return move, nil
 	}
-	if n, err := s.group.Count(); err != nil || n < 2 {
-		return move, nil //nolint:nilerr // a group that cannot be counted is gone
+	if alone, err := s.group.Alone(); err != nil || alone { // only the agent
+		return move, broken(err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	move = func() {
@@ -341,7 +342,7 @@ func (s *shelf) adopt(ctx context.Context, f *frozen) error {
 		return err
 	}
 	defer s.mu.Unlock()
-	c := change{upper: s.next(), lower: f.layers, extra: layerDirs + workDirs, erase: s.state.Upper}
+	c := change{upper: s.next(), lower: f.layers, extra: layerDirs + workDirs, slack: layerDirs, erase: s.state.Upper}
 	if err := s.show(ctx, c); err != nil {
 		return err
 	}

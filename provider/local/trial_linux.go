@@ -80,7 +80,8 @@ func (t *trial) begin() error {
 // end makes what was below the trial the workspace again.
 func (t *trial) end(ctx context.Context, c change) error {
 	s := t.s
-	c.upper, c.lower, c.extra = s.state.Below, s.lower[1:], s.state.Extra-layerDirs-workDirs
+	c.upper, c.lower, c.slack = s.state.Below, s.lower[1:], layerDirs+workDirs
+	c.extra = s.state.Extra - c.slack
 	if err := s.show(ctx, c); err != nil {
 		return inUse(err)
 	}

@@ -213,8 +213,15 @@ func (g *Group) processes() ([]int, error) {
 	return slices.Compact(pids), nil
 }
 
-// Count returns how many processes are in the group.
-func (g *Group) Count() (int, error) {
-	pids, err := g.processes()
-	return len(pids), err
+// Alone reports whether at most one process is in the group. It looks at one of
+// the group's directories: all are in the same.
+func (g *Group) Alone() (bool, error) {
+	text, err := read(g.homes[0].dir, "cgroup.procs")
+	if gone(err) {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("control group %s: %w", g.name, err)
+	}
+	return len(strings.Fields(text)) < 2, nil
 }

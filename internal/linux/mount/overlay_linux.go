@@ -71,6 +71,7 @@ func (o Overlay) options() []option {
 		{"index", "off"},
 		{"xino", "off"},
 		{"metacopy", "off"},
+		{"uuid", "null"}, // which would be a note of its own
 		{"redirect_dir", "nofollow"},
 	}
 	if o.User {

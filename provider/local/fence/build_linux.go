@@ -282,22 +282,27 @@ func handled(place mount.Tmpfs, path string) (int, error) {
 // walls is what landlock leaves to a sandbox: another fence behind the mounts.
 // /proc is covered by what holds for the root; the agent is executed from
 // outside of it.
+//
+// With layers it cannot say where a sandbox may write: what will be mounted at
+// /workspace has no rule and can get none, since rules are of files and not of
+// paths. The mounts alone say it then. A rule for what is there now would only
+// keep the kernel from freeing it.
 func walls(executable int, layers bool) landlock.Ruleset {
 	const terminal = landlock.Device | landlock.ReadDir
-	everywhere := landlock.ReadOnly
-	if layers {
-		// What is mounted at /workspace later has no rule, and none can be added.
-		everywhere = landlock.ReadWrite
-	}
-	return landlock.Ruleset{Apart: true, Rules: []landlock.Rule{
+	w := landlock.Ruleset{Apart: true, Rules: []landlock.Rule{
 		{File: executable, Allow: landlock.Execute | landlock.ReadFile},
-		{Path: "/", Allow: everywhere},
-		{Path: "/workspace", Allow: landlock.ReadWrite},
-		{Path: "/tmp", Allow: landlock.ReadWrite},
 		{Path: "/dev", Allow: terminal},
 		{Path: "/dev/pts", Allow: terminal},
-		{Path: "/dev/shm", Allow: landlock.ReadWrite},
 	}}
+	if layers {
+		w.Rules = append(w.Rules, landlock.Rule{Path: "/", Allow: landlock.ReadWrite})
+		return w
+	}
+	w.Rules = append(w.Rules, landlock.Rule{Path: "/", Allow: landlock.ReadOnly})
+	for _, place := range []string{workspace, "/tmp", "/dev/shm"} {
+		w.Rules = append(w.Rules, landlock.Rule{Path: place, Allow: landlock.ReadWrite})
+	}
+	return w
 }
 
 func (b *Builder) start(o Order, h Handles, trees forest) (initproc.Process, error) {

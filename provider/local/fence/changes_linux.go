@@ -72,7 +72,7 @@ type differ struct {
 	t            Tools
 	upper, lower int
 	out          *bufio.Writer
-	one, two     []byte // for contents
+	one, two     []byte // for contents, once there are some to compare
 }
 
 // changes writes down how a layer differs, sorted by path.
@@ -87,7 +87,7 @@ func (t Tools) changes(j *Job, out, store int, lower []int) error {
 		return err
 	}
 	defer func() { _ = unix.Close(base) }()
-	d := &differ{t: t, upper: upper, lower: base, out: bufio.NewWriter(descriptor(out)), one: make([]byte, piece), two: make([]byte, piece)}
+	d := &differ{t: t, upper: upper, lower: base, out: bufio.NewWriter(descriptor(out))}
 	if err := d.walk(); err != nil {
 		return err
 	}
@@ -300,11 +300,12 @@ func (d *differ) link(root int, name string) (string, error) {
 		return "", err
 	}
 	defer func() { _ = unix.Close(fd) }()
-	n, err := unix.Readlinkat(fd, "", d.one)
+	to := make([]byte, maxPath)
+	n, err := unix.Readlinkat(fd, "", to)
 	if err != nil {
 		return "", os.NewSyscallError("readlinkat", err)
 	}
-	return string(d.one[:n]), nil
+	return string(to[:n]), nil
 }
 
 // contents reports whether two files of one size hold different bytes.
@@ -319,6 +320,9 @@ func (d *differ) contents(name string) (bool, error) {
 		return false, err
 	}
 	defer func() { _ = unix.Close(two) }()
+	if d.one == nil {
+		d.one, d.two = make([]byte, piece), make([]byte, piece)
+	}
 	for {
 		n, err := io.ReadFull(descriptor(one), d.one)
 		m, other := io.ReadFull(descriptor(two), d.two)

@@ -42,8 +42,9 @@ type Job struct {
 	Stack    Stack
 	Name, To string
 	// Bounds are those of a new store, or new ones of the store of a stack if they
-	// are not zero.
+	// are not zero; while the stack is being changed, Slack more files fit in.
 	Bounds Bounds
+	Slack  int64
 	// Bare says that nothing is to be taken away from /workspace before.
 	Bare bool
 }
@@ -77,6 +78,7 @@ func (j *Job) encode(e *protocol.Encoder) {
 	e.Text(j.Name)
 	e.Text(j.To)
 	j.Bounds.encode(e)
+	e.Int(j.Slack)
 	e.Bool(j.Bare)
 }
 
@@ -89,7 +91,7 @@ func (j *Job) decode(d *protocol.Decoder) {
 	}
 	j.Name, j.To = d.Text(maxName), d.Text(maxName)
 	j.Bounds.decode(d)
-	j.Bare = d.Bool()
+	j.Slack, j.Bare = d.Int(), d.Bool()
 }
 
 // maxName bounds the name of a layer.

