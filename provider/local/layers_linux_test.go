@@ -26,14 +26,14 @@ func TestLayersUser(t *testing.T) {
 // ends the test.
 func sh(t *testing.T, s cove.Sandbox, line string) string {
 	t.Helper()
-	out, code := run(t, s, line)
+	out, code := runs(t, s, line)
 	if code != 0 {
 		t.Fatalf("%s: exit code %d: %s", line, code, out)
 	}
 	return out
 }
 
-func run(t *testing.T, s cove.Sandbox, line string) (string, int) {
+func runs(t *testing.T, s cove.Sandbox, line string) (string, int) {
 	t.Helper()
 	var out bytes.Buffer
 	p, err := s.Start(t.Context(), cove.Command{Argv: []string{"bash", "-c", line}, Stdout: &out, Stderr: &out})
