@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"io"
 	"time"
 
 	"github.com/cove-sandbox/cove"
@@ -22,17 +23,16 @@ func (e *Engine) rest(ctx context.Context, l *lease) error {
 		l.mu.Unlock()
 	}()
 	l.endPrograms(ctx)
-	err := e.archive(ctx, sandbox, s.ID)
-	if err == nil {
-		// Not before: whoever saves the record meanwhile must not say that the
-		// session is stopped when its files are nowhere but in the sandbox.
-		l.change(func(r *cove.Session) {
-			r.State, r.Archived = cove.Stopped, true
-			r.ExpiresAt = time.Now().Add(e.cfg.KeepStopped)
-		})
-		err = e.save(ctx, l)
+	if err := e.saveWorkspace(ctx, l, sandbox); err != nil {
+		return err
 	}
-	if err != nil {
+	// Not before: whoever saves the record meanwhile must not say that the
+	// session is stopped when its files are nowhere but in the sandbox.
+	l.change(func(r *cove.Session) {
+		r.State, r.Archived = cove.Stopped, true
+		r.ExpiresAt = time.Now().Add(e.cfg.KeepStopped)
+	})
+	if err := e.save(ctx, l); err != nil {
 		l.change(func(r *cove.Session) {
 			r.State, r.Archived, r.ExpiresAt = s.State, s.Archived, s.ExpiresAt
 		})
@@ -44,6 +44,32 @@ func (e *Engine) rest(ctx context.Context, l *lease) error {
 	e.destroy(ctx, sandbox)
 	ticket.Leave()
 	return nil
+}
+
+// saveWorkspace archives the files of a lease that is being stopped. On error the
+// session runs on, and the error says so.
+func (e *Engine) saveWorkspace(ctx context.Context, l *lease, sandbox cove.Sandbox) error {
+	err := e.archive(ctx, sandbox, l.id)
+	if err == nil {
+		return nil
+	}
+	code := cove.CodeOf(err)
+	if code == cove.NotFound {
+		if _, serr := sandbox.Files().Stat(ctx, cove.WorkspacePath); cove.CodeOf(serr) == cove.NotFound {
+			e.broke(ctx, l)
+			return usable(l.view())
+		}
+		code = cove.Conflict // the session is there: a file was not, any more
+	}
+	remedy := cove.RemedyOf(err)
+	if remedy == "" {
+		remedy = "try again"
+	}
+	out := cove.Wrap(code, err, "the session runs on, because its files could not be saved: %s", cove.MessageOf(err)).Remedy("%s", remedy)
+	if reason := cove.ReasonOf(err); reason != "" {
+		return out.Reason(reason)
+	}
+	return out
 }
 
 // archive saves the workspace of a sandbox.
@@ -61,11 +87,41 @@ func (e *Engine) archive(ctx context.Context, sandbox cove.Sandbox, id cove.ID) 
 func (e *Engine) restore(ctx context.Context, sandbox cove.Sandbox, id cove.ID) (err error) {
 	r, err := e.cfg.Archives.Get(ctx, id)
 	if err != nil {
-		return cove.Wrap(cove.Unavailable, err, "the files of the session cannot be read back").
-			Remedy("look at the archives folder; the session stays stopped")
+		return unreadable(err)
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
-	return sandbox.Files().Unpack(ctx, cove.WorkspacePath, r)
+	src := &reading{r: r}
+	err = sandbox.Files().Unpack(ctx, cove.WorkspacePath, src)
+	// The end of the files is not the end of the stream, where its checksum is
+	// compared. What else went wrong with a damaged one does not matter.
+	_, _ = io.Copy(io.Discard, src)
+	if src.err != nil {
+		return unreadable(src.err)
+	}
+	return err
+}
+
+// reading remembers what went wrong with a stream: not every reader of it says.
+type reading struct {
+	r   io.Reader
+	err error
+}
+
+func (s *reading) Read(p []byte) (int, error) {
+	n, err := s.r.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		s.err = err
+	}
+	return n, err
+}
+
+func unreadable(err error) error {
+	remedy := cove.RemedyOf(err)
+	if remedy == "" {
+		remedy = "look at the archives folder"
+	}
+	return cove.Wrap(cove.Unavailable, err, "the files of the session cannot be read back: %s", cove.MessageOf(err)).
+		Remedy("%s; the session stays stopped until then", remedy)
 }
 
 // wake gives a stopped lease a sandbox with its files again. The caller holds

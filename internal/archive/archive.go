@@ -108,7 +108,9 @@ func nameOf(id cove.ID) (string, error) {
 }
 
 // Get implements cove.Archives. The stream is read from the disk as the caller
-// reads; it stays whole when the archive is replaced or deleted meanwhile.
+// reads; it stays whole when the archive is replaced or deleted meanwhile. One
+// that is not what Put wrote is Unavailable, here or instead of the end of the
+// stream: who does not read to the end does not know that it is right.
 func (d *Dir) Get(ctx context.Context, id cove.ID) (io.ReadCloser, error) {
 	name, err := d.begin(ctx, id)
 	if err != nil {
@@ -121,7 +123,14 @@ func (d *Dir) Get(ctx context.Context, id cove.ID) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, fault(d.path, err)
 	}
-	return f, nil
+	want, ok, err := readSeal(f)
+	if err != nil {
+		return nil, errors.Join(fault(d.path, err), f.Close())
+	}
+	if !ok {
+		return nil, errors.Join(damaged(id), f.Close())
+	}
+	return &sealed{f: f, id: id, want: want}, nil
 }
 
 // Delete implements cove.Archives.

@@ -30,9 +30,13 @@ func (d *Dir) Put(ctx context.Context, id cove.ID, r io.Reader) (size cove.Bytes
 		}
 	}()
 	src := &source{ctx: ctx, r: r}
-	n, err := io.Copy(f, src)
+	out := &sealer{w: f}
+	_, err = io.Copy(out, src)
 	if src.err != nil {
 		return 0, errors.Join(cutShort(id, src.err), f.Close())
+	}
+	if err == nil {
+		_, err = f.Write(out.bytes())
 	}
 	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return 0, fault(d.path, err)
@@ -40,7 +44,7 @@ func (d *Dir) Put(ctx context.Context, id cove.ID, r io.Reader) (size cove.Bytes
 	if err := d.publish(draft, name); err != nil {
 		return 0, fault(d.path, err)
 	}
-	return cove.Bytes(n), nil
+	return cove.Bytes(out.n), nil
 }
 
 // publish gives a finished draft its name, for good.
