@@ -12,6 +12,7 @@ func pathCases() []testCase {
 	return []testCase{
 		{"leave_the_workspace", leaveTheWorkspace},
 		{"through_links", throughLinks},
+		{"strange_names", strangeRoundTrip},
 	}
 }
 

@@ -12,6 +12,7 @@ func watchCases() []testCase {
 		{"changes", watchChanges},
 		{"ends_with_its_caller", watchEnds},
 		{"ends_with_the_session", watchEndsWithSession},
+		{"that_nobody_reads", watchUnread},
 	}
 }
 
