@@ -36,6 +36,7 @@ type execution struct {
 	follow  bool   // callers may follow the output after the end
 	keep    string // the name under which it outlives this process, or ""
 	counted bool   // its CPU time was booked by an earlier server
+	resumed bool   // an earlier server started it: what it wrote then comes again
 }
 
 // begin starts a program within the request's limits and those of the decision.

@@ -113,7 +113,7 @@ func within[T any](ctx context.Context, d time.Duration, list func(context.Conte
 
 // resumeProgram puts a program back into the table.
 func (e *Engine) resumeProgram(ctx context.Context, l *lease, r cove.Resumer, n keepNote) error {
-	x := &execution{e: e, l: l, id: n.Output, follow: true, keep: keepName(n.PID)}
+	x := &execution{e: e, l: l, id: n.Output, follow: true, resumed: true, keep: keepName(n.PID)}
 	x.limited, x.over = context.WithCancelCause(context.Background())
 	x.counted = slices.Contains(l.rec.Counted, n.PID)
 	limits := n.left(time.Now())

@@ -234,20 +234,6 @@ func (p processes) Connect(ctx context.Context, pid cove.PID, offset int64) iter
 	})
 }
 
-// chunks is what the program writes, from an offset on.
-func (pr *process) chunks(ctx context.Context, offset int64) iter.Seq2[cove.Chunk, error] {
-	return func(yield func(cove.Chunk, error) bool) {
-		for c, err := range pr.x.log.Follow(ctx, offset) {
-			if err != nil && pr.x.isLetGo() {
-				err = runsOn()
-			}
-			if !yield(c, err) {
-				return
-			}
-		}
-	}
-}
-
 // Wait implements [cove.Processes].
 func (p processes) Wait(ctx context.Context, pid cove.PID) (*cove.Execution, error) {
 	return act(ctx, p.v, on(cove.ProcessWait, p.id), func(ctx context.Context, st *step) (*cove.Execution, error) {

@@ -15,7 +15,7 @@ import (
 // strangeNames are those that programs choose and people do not expect.
 func strangeNames() []string {
 	return []string{
-		strings.Repeat("n", 255), strings.Repeat("é", 127), "new\nline", "tab\tand\x01", "invalid \xff\xfe", " leading", "-dash", `'quote"`, `back\slash`, "‮gpj.exe", "a?b#c%2f&d=e",
+		strings.Repeat("n", 255), strings.Repeat("é", 127), "new\nline", "tab\tand\x01", "invalid \xff\xfe", " leading", "-dash", `'quote"`, `back\slash`, "\u202egpj.exe", "a?b#c%2f&d=e",
 	}
 }
 
