@@ -43,7 +43,9 @@ func (t *traffic) watch(h http.Handler) http.Handler {
 }
 
 // awaitIdle returns true when nobody has talked to the server for d while it
-// had nothing alive, and false when ctx ends.
+// had nothing alive, and false when ctx ends. A session with a sandbox keeps the
+// server, also where its programs could go on without one: nobody else would end
+// it when its time is up.
 func (t *traffic) awaitIdle(ctx context.Context, d time.Duration, alive func(context.Context) bool) bool {
 	for {
 		left := d - t.idle()
