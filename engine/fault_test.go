@@ -22,6 +22,7 @@ type failing struct {
 	step string
 	on   bool
 	hits int
+	with error // nil: errInjected
 }
 
 func (f *failing) hook(step string, _ cove.ID) error {
@@ -29,6 +30,9 @@ func (f *failing) hook(step string, _ cove.ID) error {
 		return nil
 	}
 	f.hits++
+	if f.with != nil {
+		return f.with
+	}
 	return errInjected
 }
 

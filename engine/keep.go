@@ -95,7 +95,11 @@ func (e *Engine) resumePrograms(ctx context.Context, l *lease) error {
 		if err == nil {
 			err = e.resumeProgram(ctx, l, r, n)
 		}
-		if err != nil {
+		switch cove.CodeOf(err) { //nolint:exhaustive // all others are about the program
+		case "":
+		case cove.Timeout, cove.Canceled, cove.Unavailable:
+			return err // the provider has trouble: nothing of it is ended for that
+		default:
 			e.loseProgram(ctx, l, r, k.Keep, err)
 		}
 	}

@@ -72,8 +72,8 @@ func TestProgramsThatCannotBeForgotten(t *testing.T) {
 // TestKeptProgramsThatCannotBeListed: the session waits for a provider that can,
 // and its programs run on.
 func TestKeptProgramsThatCannotBeListed(t *testing.T) {
-	for _, step := range []string{"kept", "resume"} { // the latter lets go on what may be paused
-		f := &failing{step: step}
+	for _, step := range []string{"kept", "resume", "resume_program"} { // the second lets go on what may be paused
+		f := &failing{step: step, with: cove.Errorf(cove.Unavailable, "it is away")}
 		w, id, pid := withProgram(t, f)
 		f.on = true
 		e := w.open()
