@@ -134,6 +134,7 @@ func TestWhereProfilesApply(t *testing.T) {
 		"no profile at all":     {off, with(cove.ProcessExec, &cove.Session{}, nil, bad), cove.Allow, ""},
 		"the session's":         {off, with(cove.ProcessExec, named, nil, bad), cove.Deny, policy.RuleDenied},
 		"start too":             {off, with(cove.ProcessStart, named, nil, bad), cove.Deny, policy.RuleDenied},
+		"on trial too":          {off, with(cove.TrialRun, named, nil, bad), cove.Deny, policy.RuleDenied},
 		"the default":           {on, with(cove.ProcessExec, &cove.Session{}, nil, bad), cove.Deny, policy.RuleDenied},
 		"one-shot":              {on, with(cove.ProcessExec, nil, nil, bad), cove.Deny, policy.RuleDenied},
 		"one-shot, named":       {off, with(cove.ProcessExec, nil, &cove.Spec{Policy: "agent-bash"}, bad), cove.Deny, policy.RuleDenied},
