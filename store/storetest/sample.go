@@ -34,7 +34,7 @@ func fullSpec() cove.Spec {
 	return cove.Spec{
 		Provider: "local", Template: "python", Flavor: "small", Project: "apollo", User: "ann", Thread: "t-1",
 		Resources: cove.Resources{CPUs: 1.5, Memory: cove.GiB, PIDs: 64},
-		Network:   cove.Network{Mode: cove.NetworkAllow, Allow: []string{"pypi.org"}},
+		Network:   cove.Network{Mode: cove.NetworkAllow, Allow: []string{"pypi.org"}, Secrets: []string{"token"}},
 		Workspace: cove.Workspace{Kind: cove.WorkspaceMemory, Size: 64 * cove.MiB, Files: 1000},
 		Volumes:   []cove.Volume{{Source: "/srv/data", Target: "/data", Write: true}},
 		Env:       map[string]string{"A": "1", "B": "<&>\u2028\""},
@@ -51,7 +51,7 @@ func fullSpec() cove.Spec {
 func fullSession(id cove.ID) *cove.Session {
 	return &cove.Session{
 		ID: id, Tenant: "acme", Owner: "key-1", Spec: fullSpec(), State: cove.Stopped, Cause: cove.ReasonSessionStopped,
-		Provider: "local",
+		Provider: "local", Trial: cove.TrialLost,
 		Isolation: cove.Isolation{
 			Boundary: cove.BoundaryNamespaces, Network: cove.Hard, Memory: cove.Hard,
 			CPU: cove.Soft, PIDs: cove.Hard, Disk: cove.Soft, Files: cove.Absent,
