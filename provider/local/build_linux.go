@@ -29,6 +29,7 @@ type made struct {
 	process int    // a pidfd
 	handles []int  // to resize its places by, if it has no spec yet
 	shelf   *shelf // nil where there are no layers
+	disk    *disk  // the workspace, if it is on disk
 	ours    bool   // our own child
 	link    int    // to the agent, until it is connected; or -1
 	starved int64  // how often the kernel had killed for want of memory when we came
@@ -40,6 +41,7 @@ type wish struct {
 	places  fence.Places
 	handles bool // it has no spec yet
 	volumes []cove.Volume
+	disk    bool // the workspace is on disk
 }
 
 // make builds a sandbox. With an error nothing of it is left.
@@ -73,6 +75,14 @@ func (h *hostSide) makeOnce(ctx context.Context, id cove.ID, w wish) (_ *made, e
 		return nil, err
 	}
 	defer volumes.close()
+	if w.disk {
+		if m.disk, err = h.disks.make(ctx, id, w.places.Workspace, order.Outside); err != nil {
+			return nil, err
+		}
+		defer m.disk.close()
+		volumes.volumes = append(volumes.volumes, m.disk.show)
+		volumes.handles = append(volumes.handles, fence.VolumeHandles{Source: int(m.disk.file.Fd()), Users: -1})
+	}
 	order.Volumes = volumes.volumes
 	to := fence.Handles{Group: -1, Volumes: volumes.handles}
 	if groups, _ := h.control(); groups != nil {
@@ -334,6 +344,12 @@ func (m *made) end(ctx context.Context) error {
 	}
 	errs = append(errs, m.held.drop(ctx))
 	m.held = nil
+	if m.disk != nil {
+		if err := m.disk.remove(ctx); err != nil {
+			return cove.Wrap(cove.Unavailable, errors.Join(append(errs, err)...), "the workspace of sandbox %s cannot be removed", m.name)
+		}
+		m.disk = nil
+	}
 	if m.lease != nil {
 		errs = append(errs, m.lease.Release())
 		m.lease = nil

@@ -84,7 +84,6 @@ func TestRefusals(t *testing.T) {
 		"canceled":    {cove.NewID(), cove.Spec{}, cove.Canceled},
 		"snapshot":    {cove.NewID(), cove.Spec{Snapshot: cove.NewID()}, cove.NotFound},
 		"template":    {cove.NewID(), cove.Spec{Template: "other"}, cove.Invalid},
-		"disk":        {cove.NewID(), cove.Spec{Workspace: cove.Workspace{Kind: cove.WorkspaceDisk}}, cove.Unsupported},
 		"no such net": {cove.NewID(), cove.Spec{Network: cove.Network{Mode: cove.NetworkOpen}}, cove.Unsupported},
 	} {
 		t.Run(name, func(t *testing.T) {

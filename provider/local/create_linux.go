@@ -36,7 +36,7 @@ func (p *Provider) Create(ctx context.Context, id cove.ID, spec cove.Spec) (cove
 // build makes a sandbox whose id is reserved, with the files that fill gives it;
 // nil leaves it empty.
 func (p *Provider) build(ctx context.Context, h *hostSide, id cove.ID, spec cove.Spec, caps cove.Capabilities, fill func(context.Context, *shelf) error) (cove.Sandbox, error) {
-	m, err := h.make(ctx, id, wish{places: placesOf(spec), volumes: spec.Volumes})
+	m, err := h.make(ctx, id, wish{places: placesOf(spec), volumes: spec.Volumes, disk: spec.Workspace.Kind == cove.WorkspaceDisk})
 	if err == nil && fill != nil {
 		if err = fill(ctx, m.shelf); err != nil {
 			err = joined(err, m.drop(context.WithoutCancel(ctx)))
@@ -145,9 +145,12 @@ func (p *Provider) forget(id cove.ID) {
 // settle makes something that was built the sandbox of a spec, or ends it. conn
 // is nil where the agent was not greeted yet.
 func (p *Provider) settle(ctx context.Context, m *made, conn *guest.Conn, id cove.ID, spec cove.Spec, caps cove.Capabilities) (cove.Sandbox, error) {
-	s := &sandbox{p: p, id: id, died: make(chan struct{}), conn: conn, groups: m.group, shelf: m.shelf, made: m, isolation: caps.For(spec.Workspace.Kind)}
+	s := &sandbox{p: p, id: id, died: make(chan struct{}), conn: conn, groups: m.group, shelf: m.shelf, disk: m.disk, made: m, isolation: caps.For(spec.Workspace.Kind)}
 	if m.group != nil && m.host.support().Freeze == nil {
 		s.freezer = newFreezer(m.group)
+	}
+	if m.disk != nil && !m.disk.image {
+		s.soft = &softBounds{s: s, dir: m.disk.inner(), bounds: placesOf(spec).Workspace}
 	}
 	err := m.limit(spec, s.isolation)
 	if err == nil {
@@ -169,6 +172,9 @@ func (p *Provider) settle(ctx context.Context, m *made, conn *guest.Conn, id cov
 	}
 	if err == nil {
 		go s.watch()
+		if s.soft != nil {
+			go s.soft.watch()
+		}
 		return s.face(), nil
 	}
 	if s.conn != nil {
@@ -220,8 +226,11 @@ func (m *made) limit(spec cove.Spec, has cove.Isolation) error {
 	var l cgroup.Limits
 	r := spec.Resources
 	if r.Memory > 0 && has.Memory == cove.Hard {
-		// What is in it counts as memory, too, and cannot be reclaimed.
-		l.Memory = int64(r.Memory) + placesOf(spec).Workspace.Size
+		l.Memory = int64(r.Memory)
+		if spec.Workspace.Kind == cove.WorkspaceMemory {
+			// What is in it counts as memory, too, and cannot be reclaimed.
+			l.Memory += placesOf(spec).Workspace.Size
+		}
 	}
 	if has.CPU == cove.Hard {
 		l.CPUs = r.CPUs

@@ -18,6 +18,7 @@ var (
 	GroupName       = groupName
 	Environment     = environment
 	Joined          = joined
+	RemoveTree      = removeTree
 )
 
 // MostCopied and AllCopied bound what is copied from /etc.
@@ -46,6 +47,12 @@ func Frozen(s cove.Sandbox) bool {
 func RemoveGroup(ctx context.Context, s cove.Sandbox) error {
 	box, _ := cove.As[*sandbox](s)
 	return errors.Join(box.groups.Kill(ctx), box.groups.Remove(ctx))
+}
+
+// Measure counts what is below a directory, until it is more than enough.
+func Measure(dir string, bytes, files int64) (int64, int64, bool) {
+	u := measure(dir, used{bytes: bytes, files: files})
+	return u.bytes, u.files, u.deep
 }
 
 // SparePID is that of a spare's agent, and SpareName the id of its groups.

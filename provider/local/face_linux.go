@@ -16,6 +16,9 @@ func (s *sandbox) face() cove.Sandbox {
 
 func (s *sandbox) layers() cove.Sandbox {
 	var face cove.Sandbox = s
+	if s.soft != nil {
+		face = bounded{face, s.soft}
+	}
 	if s.freezer != nil {
 		face = pausing{face, s, s.freezer}
 	}

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -33,6 +34,7 @@ type hostSide struct {
 	control    func() (*cgroup.Manager, error) // opens the control groups, once; the error says why there are none
 	executable *os.File
 	proc       *os.File
+	disks      *disks
 
 	keeping keeping
 
@@ -59,6 +61,7 @@ func openHost(cfg Config) (_ *hostSide, err error) {
 			return nil, cove.Wrap(cove.Unavailable, err, "the users of sandboxes cannot be kept apart").Remedy("let root write to /run/cove")
 		}
 	}
+	h.disks = openDisks(cfg.Dir, h.become)
 	path, err := agentPath(cfg)
 	if err != nil {
 		return nil, err
@@ -157,43 +160,48 @@ func (h *hostSide) support() cgroup.Support {
 	return groups.Support()
 }
 
-// left returns the sandboxes of which control groups are there and which nobody
-// here holds.
+// left returns the sandboxes of which control groups or workspaces are there and
+// which nobody here holds.
 func (h *hostSide) left() ([]cove.ID, error) {
-	groups, _ := h.control()
-	if groups == nil {
-		return nil, nil
+	found, err := h.disks.left()
+	if groups, _ := h.control(); groups != nil && err == nil {
+		var names []string
+		names, err = groups.List()
+		for _, n := range names {
+			found = append(found, cove.ID(n))
+		}
 	}
-	names, err := groups.List()
 	if err != nil {
 		return nil, cove.Wrap(cove.Unavailable, err, "the sandboxes of provider %s cannot be listed", name)
 	}
-	var ids []cove.ID
-	for _, n := range names {
-		if id := cove.ID(n); id.Valid() && !h.live.has(id) {
-			ids = append(ids, id)
-		}
-	}
-	return ids, nil
+	slices.Sort(found)
+	return slices.DeleteFunc(slices.Compact(found), func(id cove.ID) bool { return !id.Valid() || h.live.has(id) }), nil
 }
 
 // sweep ends what is left of a sandbox whose holder is gone.
 func (h *hostSide) sweep(ctx context.Context, id cove.ID) error {
-	groups, _ := h.control()
-	if groups == nil {
-		return nil
-	}
-	g, err := groups.Group(string(id))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+	err := error(nil)
+	if groups, _ := h.control(); groups != nil {
+		err = sweepGroup(ctx, groups, id)
 	}
 	if err == nil {
-		err = errors.Join(g.Kill(ctx), g.Remove(ctx))
+		err = h.disks.sweep(ctx, id)
 	}
 	if err != nil {
 		return cove.Wrap(cove.Unavailable, err, "what is left of sandbox %s cannot be removed", id).Remedy("try again; if it stays, end its processes")
 	}
 	return nil
+}
+
+func sweepGroup(ctx context.Context, groups *cgroup.Manager, id cove.ID) error {
+	g, err := groups.Group(string(id))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(g.Kill(ctx), g.Remove(ctx))
 }
 
 func (h *hostSide) close() error {

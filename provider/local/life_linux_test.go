@@ -26,7 +26,7 @@ import (
 
 // TestLifeUser runs tests of this package once more, as an ordinary user.
 func TestLifeUser(t *testing.T) {
-	linuxtest.Again(t, "^(TestCrash|TestSpawnerKilled|TestSpawnerKilledWhileMaking|TestAgentKilled|TestCloseWhileMaking|TestClosed|TestConfig|TestRefusals|TestSpares|TestNoProc|TestVolumeTargets|TestVolumeSources|TestVolumeReadOnly|TestVolumeOfSpare)$")
+	linuxtest.Again(t, "^(TestCrash|TestSpawnerKilled|TestSpawnerKilledWhileMaking|TestAgentKilled|TestCloseWhileMaking|TestClosed|TestConfig|TestRefusals|TestSpares|TestNoProc|TestVolumeTargets|TestVolumeSources|TestVolumeReadOnly|TestVolumeOfSpare|TestDiskCrash|TestDiskGone|TestRemoveTree|TestSoft|TestMeasure)$")
 }
 
 // config is one that shares nothing with other providers.
@@ -134,8 +134,12 @@ func crash(args []string) error {
 		return err
 	}
 	l := left{}
+	spec := cove.Spec{}
+	if args[1] == "disk" {
+		spec = small(cove.MiB, 16)
+	}
 	for range 2 {
-		s, err := p.Create(ctx, cove.NewID(), cove.Spec{})
+		s, err := p.Create(ctx, cove.NewID(), spec)
 		if err != nil {
 			return err
 		}
@@ -144,8 +148,11 @@ func crash(args []string) error {
 		}
 		l.IDs, l.Processes = append(l.IDs, s.ID()), append(l.Processes, local.PID(s))
 	}
-	if args[1] == "paused" {
+	switch args[1] {
+	case "paused":
 		return l.pause(ctx, p)
+	case "disk":
+		return l.wait(p)
 	}
 	spare, err := p.Prepare(ctx, cove.Mold{Template: local.Template, Workspace: cove.WorkspaceMemory})
 	if err != nil {

@@ -70,7 +70,7 @@ func (l pausing) Pause(ctx context.Context) error {
 		}
 		look, cancel := context.WithTimeout(ctx, lookPatience)
 		defer cancel()
-		if u, err := l.s.conn.Usage(look); err == nil {
+		if u, err := l.s.told(look); err == nil {
 			l.f.usage = u
 		}
 		if err := l.f.freeze(ctx); err != nil {

@@ -103,6 +103,9 @@ func (h *hostSide) capabilities() cove.Capabilities {
 		Powers:     []cove.Power{cove.PowerDial, cove.PowerPrepare, cove.PowerTerminal},
 		Notes:      h.notes(has),
 	}
+	if h.disks.why == nil {
+		c.Workspaces[cove.WorkspaceDisk] = h.disks.quota()
+	}
 	if has.Freeze == nil {
 		c.Powers = append(c.Powers, cove.PowerPause)
 	}
@@ -157,6 +160,9 @@ func (h *hostSide) notes(has cgroup.Support) []string {
 			seen[err.Error()] = true
 			add("not every limit can be enforced", err)
 		}
+	}
+	if note, ok := h.disks.note(); ok {
+		notes = append(notes, note)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -89,7 +89,7 @@ func (p *Provider) open() (*hostSide, error) {
 }
 
 // List implements [cove.Provider]: what lives here, and what processes that are
-// gone left of their control groups.
+// gone left of their control groups and workspaces.
 func (p *Provider) List(ctx context.Context) iter.Seq2[cove.ID, error] {
 	return func(yield func(cove.ID, error) bool) {
 		ids, err := p.list(ctx)

@@ -6,6 +6,8 @@ import (
 	"net"
 	"sync"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/internal/guest"
 	"github.com/cove-sandbox/cove/internal/linux/cgroup"
@@ -21,6 +23,8 @@ type sandbox struct {
 	groups    *cgroup.Group // nil where there are none
 	freezer   *freezer      // nil where it cannot be paused
 	shelf     *shelf        // nil where there are no layers
+	disk      *disk         // the workspace, if it is on disk
+	soft      *softBounds   // nil where the kernel bounds the workspace
 
 	mu   sync.Mutex
 	made *made         // nil when it is gone
@@ -97,14 +101,24 @@ func (s *sandbox) Dial(ctx context.Context, port int) (net.Conn, error) {
 // Usage implements [cove.Sandbox]: the kernel counts more truly than the agent,
 // where it counts.
 func (s *sandbox) Usage(ctx context.Context) (cove.Usage, error) {
-	u, err := s.conn.Usage(ctx)
-	if err == nil {
-		u.Files -= s.shelf.extra()
-	}
+	u, err := s.told(ctx)
 	if err != nil || s.groups == nil {
 		return u, err
 	}
 	return s.counted(u)
+}
+
+// told is what the agent says, without what is ours of the workspace.
+func (s *sandbox) told(ctx context.Context) (cove.Usage, error) {
+	u, err := s.conn.Usage(ctx)
+	if err != nil {
+		return u, err
+	}
+	if s.disk != nil {
+		s.disk.count(&u)
+	}
+	u.Files -= s.shelf.extra()
+	return u, nil
 }
 
 // counted puts what the kernel counts into what the agent said.
@@ -125,6 +139,15 @@ func (s *sandbox) isGone() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.gone
+}
+
+// kill ends the first process, and with it the sandbox. It is lost then.
+func (s *sandbox) kill() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.made != nil && !s.gone && s.made.process >= 0 {
+		_ = unix.PidfdSendSignal(s.made.process, unix.SIGKILL, nil, 0)
+	}
 }
 
 func (s *sandbox) goneError() error { return cove.Errorf(cove.NotFound, "sandbox %s is gone", s.id) }

@@ -33,6 +33,9 @@ func (p *Provider) Prepare(ctx context.Context, m cove.Mold) (cove.Spare, error)
 	if err != nil {
 		return nil, err
 	}
+	if m.Workspace == cove.WorkspaceDisk {
+		return &cold{p: p, mold: m}, nil
+	}
 	built, err := h.make(ctx, cove.NewID(), wish{places: sparePlaces, handles: true})
 	if err != nil {
 		return nil, err

@@ -25,8 +25,8 @@ func badVolume(v cove.Volume, why string) *cove.Error {
 // checkTargets refuses targets that the root cannot have: its links and the parts
 // of the host in it stay what they are.
 func checkTargets(r *fence.Root, list []cove.Volume) error {
-	if len(list) > fence.MaxVolumes {
-		return cove.InvalidField("volumes", "%d are too many; the most is %d", len(list), fence.MaxVolumes)
+	if most := fence.MaxVolumes - 1; len(list) > most { // one is for the workspace
+		return cove.InvalidField("volumes", "%d are too many; the most is %d", len(list), most)
 	}
 	for _, v := range list {
 		taken := func(path string) bool { return v.Target == path || strings.HasPrefix(v.Target, path+"/") }

@@ -102,7 +102,7 @@ func diskComesBack(e *env) {
 	s := e.smallSandbox()
 	fill := "dd if=/dev/zero of=big bs=4096 count=256 2>/dev/null && echo filled"
 	e.prints(s, "filled\n", fill)
-	for _, free := range []string{"rm big", "> big; rm big", "mv big small; rm small", "mkdir d; mv big d/; rm -r d"} {
+	for _, free := range []string{"rm big", "> big; rm big", "mv big small; rm small", "> big; mkdir d; mv big d/; rm -r d"} {
 		e.prints(s, "", free)
 		e.prints(s, "filled\n", fill)
 	}

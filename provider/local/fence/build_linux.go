@@ -205,6 +205,9 @@ func (b *Builder) furnish(o Order, s *Sandbox) error {
 		return err
 	}
 	room, temp := at(o.Places.Workspace, 0o755), at(o.Places.Temp, 0o777|os.ModeSticky)
+	if slices.ContainsFunc(o.Volumes, func(v Volume) bool { return v.Target == workspace }) {
+		return temp.Mount("/tmp")
+	}
 	if b.plan.Layers {
 		if err := b.shelve(o.Places.Workspace, owner, s); err != nil {
 			return err

@@ -85,7 +85,8 @@ type Order struct {
 	Places  Places
 	// Handles asks for descriptors of the places, by which they can be resized.
 	Handles bool
-	// Volumes are what else it sees of the host.
+	// Volumes are what else it sees of the host. One at /workspace takes the place
+	// of the file system in memory.
 	Volumes []Volume
 }
 
@@ -98,6 +99,10 @@ type Volume struct {
 	Target string // clean and absolute
 	Write  bool
 	Dir    bool
+	// Ready says that the host's descriptor is a mount already, and nobody else's.
+	Ready bool
+	// Within is a directory of it that is shown instead of the whole; "" is none.
+	Within string
 	// Mapped says that a user namespace comes with it, by which the users of its
 	// files are others.
 	Mapped bool
@@ -110,7 +115,7 @@ type Places struct {
 }
 
 // MaxVolumes is how many volumes an order can have: each needs descriptors.
-const MaxVolumes = 32
+const MaxVolumes = 33
 
 // Bounds of what is sent, to have some.
 const (
@@ -213,6 +218,8 @@ func (o *Order) encode(e *protocol.Encoder) {
 		e.Bool(v.Write)
 		e.Bool(v.Dir)
 		e.Bool(v.Mapped)
+		e.Bool(v.Ready)
+		e.Text(v.Within)
 	}
 }
 
@@ -221,7 +228,9 @@ func (o *Order) decode(d *protocol.Decoder) {
 	o.Places.decode(d)
 	o.Handles = d.Bool()
 	for range d.UpTo(MaxVolumes) {
-		o.Volumes = append(o.Volumes, Volume{d.Text(maxPath), d.Text(maxPath), d.Bool(), d.Bool(), d.Bool()})
+		o.Volumes = append(o.Volumes, Volume{
+			Source: d.Text(maxPath), Target: d.Text(maxPath), Write: d.Bool(), Dir: d.Bool(), Mapped: d.Bool(), Ready: d.Bool(), Within: d.Text(maxPath),
+		})
 	}
 }
 

@@ -68,9 +68,14 @@ func (b *Builder) volumes(o Order, h Handles) (forest, error) {
 }
 
 func (b *Builder) open(v Volume, h VolumeHandles) (mounts *os.File, err error) {
-	if b.view == nil {
+	switch {
+	case v.Ready:
+		var fd int
+		fd, err = unix.FcntlInt(uintptr(h.Source), unix.F_DUPFD_CLOEXEC, 0)
+		mounts = os.NewFile(uintptr(fd), "mount")
+	case b.view == nil:
 		mounts, err = mount.CloneAll(h.Source)
-	} else {
+	default:
 		err = b.view.do(func() (err error) {
 			mounts, err = cloneSame(v.Source, h.Source)
 			return err
@@ -116,12 +121,11 @@ func cloneSame(source string, fd int) (*os.File, error) {
 
 // plant gives the room a root in which all targets are. Nobody else has it.
 func (f forest) plant() error {
-	if len(f) == 0 {
+	if !slices.ContainsFunc(f, func(t tree) bool { return t.Target != workspace }) {
 		return nil
 	}
-	// Of the room, only the root is there yet, and what is needed last is a good
-	// place to build another one.
-	const stage = "/workspace"
+	// Of the room, only the root is there yet.
+	const stage = workspace
 	top := mount.Tmpfs{Size: 1 << 20, Files: 4096, Mode: 0o755, Flags: mount.NoSetuid | mount.NoDevices}
 	if err := top.Mount(stage); err != nil {
 		return err
@@ -285,8 +289,16 @@ func (t *tree) attach(fresh bool) error {
 		return err
 	}
 	defer func() { _ = target.Close() }()
-	if err := mount.AttachTo(t.mounts, target); err != nil || !t.Write {
+	if err := mount.AttachTo(t.mounts, target); err != nil {
 		return err
+	}
+	if t.Within != "" {
+		if err := mount.BindOne(path.Join(t.Target, t.Within), t.Target); err != nil {
+			return err
+		}
+	}
+	if !t.Write {
+		return nil
 	}
 	t.place, err = mount.Find(t.Target)
 	return err
