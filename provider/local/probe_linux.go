@@ -82,7 +82,7 @@ func (h *hostSide) try(ctx context.Context) error {
 
 // capabilities is what can be known of this host without trying.
 func (h *hostSide) capabilities() cove.Capabilities {
-	has := h.support()
+	has, mounts := h.support(), mount.Probe()
 	hard := func(missing error) cove.Enforcement {
 		if missing != nil {
 			return cove.Absent
@@ -99,7 +99,7 @@ func (h *hostSide) capabilities() cove.Capabilities {
 		Workspaces: map[cove.WorkspaceKind]cove.Quota{cove.WorkspaceMemory: {Bytes: cove.Hard, Files: cove.Hard}},
 		Networks:   []cove.NetworkMode{cove.NetworkNone},
 		Templates:  []string{Template},
-		Volumes:    mount.Probe().SetAttr == nil,
+		Volumes:    mounts.SetAttr == nil,
 		Powers:     []cove.Power{cove.PowerDial, cove.PowerPrepare, cove.PowerTerminal},
 		Notes:      h.notes(has),
 	}
@@ -112,7 +112,7 @@ func (h *hostSide) capabilities() cove.Capabilities {
 	if h.layers() {
 		c.Powers = append(c.Powers, cove.PowerSnapshot, cove.PowerFork, cove.PowerTrial)
 	}
-	for _, probe := range []func() error{initproc.Probe, seccomp.Probe, capability.Probe, netns.Probe, func() error { return mount.Probe().Descriptors }} {
+	for _, probe := range []func() error{initproc.Probe, seccomp.Probe, capability.Probe, netns.Probe, func() error { return mounts.Descriptors }} {
 		if err := probe(); err != nil {
 			c.Ready, c.Why, c.Remedy = false, err.Error(), remedyOf(err)
 			break

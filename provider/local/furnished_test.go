@@ -1,0 +1,39 @@
+//go:build linux
+
+package local_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/linux/linuxtest"
+	"github.com/cove-sandbox/cove/provider/providertest"
+)
+
+// furnished is a provider whose sandboxes have a workspace on disk and a volume.
+// One that can be written to is the kind of mount that the battery looks for.
+type furnished struct {
+	cove.Provider
+
+	volume string
+}
+
+func (p furnished) Create(ctx context.Context, id cove.ID, spec cove.Spec) (cove.Sandbox, error) {
+	spec.Workspace.Kind = cove.WorkspaceDisk
+	if spec.Workspace.Size == 0 {
+		spec.Workspace.Size = 64 * cove.MiB
+	}
+	spec.Volumes = append(spec.Volumes, cove.Volume{Source: p.volume, Target: "/srv/read"})
+	return p.Provider.Create(ctx, id, spec)
+}
+
+// TestEscapesFurnished: all that a sandbox can have is no way out of it.
+func TestEscapesFurnished(t *testing.T) {
+	providertest.Run(t, func(t *testing.T) cove.Provider {
+		return furnished{onDisk{open(t)}, offered(t, "f")}
+	}, "isolation", "escape")
+}
+
+// TestEscapesFurnishedUser is the same as an ordinary user.
+func TestEscapesFurnishedUser(t *testing.T) { linuxtest.Again(t, "^TestEscapesFurnished$") }
