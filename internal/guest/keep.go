@@ -155,7 +155,9 @@ func (p *process) keepStreams(ctx context.Context, cmd cove.Command, in, out, er
 func (p *process) unhold() {
 	if p.held {
 		p.held = false
-		p.later(func(ctx context.Context) { _ = p.c.opts.Holder.Forget(ctx, p.keep) })
+		ctx, cancel := context.WithTimeout(context.Background(), holderPatience)
+		defer cancel()
+		_ = p.c.opts.Holder.Forget(ctx, p.keep)
 	}
 }
 
@@ -353,7 +355,17 @@ func (c *Conn) Forget(ctx context.Context, keep string) error {
 	c.mu.Lock()
 	k := c.kept[keep]
 	running := k != nil && !k.ended
+	var procs []*process
+	if running {
+		procs = slices.Collect(maps.Keys(k.procs))
+		if p := c.procs[k.id]; p != nil {
+			procs = append(procs, p)
+		}
+	}
 	c.mu.Unlock()
+	for _, p := range procs {
+		p.blame(cove.Killed)
+	}
 	if running {
 		if err := c.plain(ctx, protocol.KindKill, protocol.Poke{Program: k.id}.Encode()); err != nil {
 			return err

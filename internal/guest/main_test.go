@@ -19,6 +19,7 @@ import (
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/internal/guest"
 	"github.com/cove-sandbox/cove/internal/guest/agent"
+	"github.com/cove-sandbox/cove/internal/keeper"
 	"github.com/cove-sandbox/cove/internal/linux/forkexec"
 	"github.com/cove-sandbox/cove/internal/linux/linuxtest"
 	"github.com/cove-sandbox/cove/internal/linux/netns"
@@ -27,6 +28,9 @@ import (
 func TestMain(m *testing.M) {
 	if os.Args[0] == agent.Name {
 		os.Exit(agent.Main(agent.DefaultFD))
+	}
+	if os.Args[0] == keeper.Name {
+		os.Exit(keeper.Main(keeper.DefaultFD, os.Args[1]))
 	}
 	linuxtest.Main(m, map[string]linuxtest.Func{"agent": playAgent})
 }
@@ -170,6 +174,38 @@ type guestAt struct {
 // connect starts an agent, which ends with the test.
 func connect(t testing.TB, p place, change ...func(*guest.Options)) *guestAt {
 	t.Helper()
+	fd, opts, cmd, errs := launch(t, p, change...)
+	c, err := guest.Connect(t.Context(), transport(t, fd, p.framed), opts)
+	if err != nil {
+		_ = cmd.Wait()
+		t.Fatalf("connect: %v\n%s", err, errs.String())
+	}
+	t.Cleanup(func() {
+		_ = c.Close()
+		_ = cmd.Wait()
+		if errs.Len() > 0 {
+			t.Errorf("the agent said: %s", errs.String())
+		}
+	})
+	return &guestAt{c, opts.Dir, cmd}
+}
+
+func transport(t testing.TB, fd int, framed bool) guest.Transport {
+	t.Helper()
+	if framed {
+		_ = unix.SetNonblock(fd, true)
+		return guest.Framed(os.NewFile(uintptr(fd), "host"))
+	}
+	tr, err := guest.Descriptors(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tr
+}
+
+// launch starts an agent, and returns the host's end of its link.
+func launch(t testing.TB, p place, change ...func(*guest.Options)) (int, guest.Options, *exec.Cmd, *strings.Builder) {
+	t.Helper()
 	linuxtest.Need(t, forkexec.Probe())
 	opts := guest.Options{Dir: t.TempDir(), Env: map[string]string{"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/tmp", "LC_ALL": "C.UTF-8"}}
 	child := linuxtest.Child{Name: "agent"}
@@ -207,29 +243,10 @@ func connect(t testing.TB, p place, change ...func(*guest.Options)) *guestAt {
 		t.Fatal(err)
 	}
 	child.Args = []string{string(args)}
-	var errs strings.Builder
-	cmd := linuxtest.Start(t, child, nil, &errs)
+	errs := &strings.Builder{}
+	cmd := linuxtest.Start(t, child, nil, errs)
 	theirs.Close()
-	var tr guest.Transport
-	if p.framed {
-		_ = unix.SetNonblock(fds[0], true)
-		tr = guest.Framed(os.NewFile(uintptr(fds[0]), "host"))
-	} else if tr, err = guest.Descriptors(fds[0]); err != nil {
-		t.Fatal(err)
-	}
-	c, err := guest.Connect(t.Context(), tr, opts)
-	if err != nil {
-		_ = cmd.Wait()
-		t.Fatalf("connect: %v\n%s", err, errs.String())
-	}
-	t.Cleanup(func() {
-		_ = c.Close()
-		_ = cmd.Wait()
-		if errs.Len() > 0 {
-			t.Errorf("the agent said: %s", errs.String())
-		}
-	})
-	return &guestAt{c, opts.Dir, cmd}
+	return fds[0], opts, cmd, errs
 }
 
 // leanAgent is the agent as it is shipped, kept in memory: nothing of it is left

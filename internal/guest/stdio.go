@@ -118,7 +118,9 @@ func (p *process) feed(from io.Reader) {
 		}
 	}
 	if p.tty {
-		_, _ = io.WriteString(p.stdin, endOfInput)
+		if !p.isOver() { // nor when this host has left: the input goes on
+			_, _ = io.WriteString(p.stdin, endOfInput)
+		}
 		return
 	}
 	_ = p.stdin.Close()

@@ -420,9 +420,12 @@ func (c *Client) Programs(ctx context.Context, sandbox string) ([]string, error)
 // if that is closed.
 func (c *Client) Look(ctx context.Context, sandbox, program string) (note []byte, input int, err error) {
 	a, err := c.call(ctx, &request{kind: kindLook, sandbox: sandbox, program: program}, nil)
-	if err != nil || len(a.files) != len(a.names) || len(a.files) > 1 {
+	if err == nil && (len(a.files) != len(a.names) || len(a.files) > 1) {
+		err = protocol.ErrMalformed
+	}
+	if err != nil {
 		closeAll(a.files)
-		return nil, -1, errors.Join(err, a.err())
+		return nil, -1, err
 	}
 	if len(a.files) == 0 {
 		return []byte(a.note), -1, nil
