@@ -64,11 +64,12 @@ type Conn struct {
 	opts Options
 	done chan struct{}
 
-	hello uint64 // the id of the first call
-	pid   int    // set by the answer to it
+	pid  int    // set by the answer to hello
+	more uint64 // the last program that a greeting named, if there are more
 
 	mu     sync.Mutex
 	next   uint64
+	hello  uint64 // the id of a call whose answer is a greeting
 	calls  map[uint64]chan answer
 	procs  map[uint64]*process
 	kept   map[string]*kept
@@ -96,14 +97,25 @@ func Connect(ctx context.Context, t Transport, opts Options) (*Conn, error) {
 		next:  uint64(rand.Uint32()) << 24, //nolint:gosec // no secret
 		calls: map[uint64]chan answer{}, procs: map[uint64]*process{}, kept: map[string]*kept{},
 	}
-	c.hello = c.next + 1
 	go c.receive()
-	_, err := c.call(ctx, protocol.KindHello, nil)
+	err := c.greet(ctx, protocol.KindHello, nil)
+	for err == nil && c.more > 0 {
+		err = c.greet(ctx, protocol.KindKept, protocol.Poke{Program: c.more}.Encode())
+	}
 	if err != nil {
 		c.fail(err)
 		return nil, err
 	}
 	return c, nil
+}
+
+// greet is a call whose answer is a greeting, or the rest of one.
+func (c *Conn) greet(ctx context.Context, kind protocol.Kind, body []byte) error {
+	c.mu.Lock()
+	c.hello = c.next + 1
+	c.mu.Unlock()
+	_, err := c.call(ctx, kind, body)
+	return err
 }
 
 // greeted takes the answer to hello. It is called by who receives, so that no
@@ -120,16 +132,27 @@ func (c *Conn) greeted(r protocol.Reply) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.pid, c.next = g.PID, max(c.next, g.Highest)
+	if c.more == 0 {
+		c.pid, c.next = g.PID, max(c.next, g.Highest)
+	}
+	last := c.more
 	for _, k := range g.Kept {
-		if !validKeep(k.Keep) {
+		if !validKeep(k.Keep) || k.Program <= last || c.kept[k.Keep] != nil || len(c.kept) >= protocol.MaxKept {
 			return lost(protocol.ErrMalformed)
 		}
+		last = k.Program
 		one := &kept{id: k.Program, procs: map[*process]bool{}}
 		if k.Ended {
 			one.end(k.Exited, time.Duration(max(k.Wall, 0))*time.Microsecond)
 		}
 		c.kept[k.Keep] = one
+	}
+	if g.More && last == c.more {
+		return lost(protocol.ErrMalformed) // there would be no end
+	}
+	c.more = 0
+	if g.More {
+		c.more = last
 	}
 	return nil
 }
@@ -297,8 +320,9 @@ func (c *Conn) take(m *protocol.Message) error {
 		c.mu.Lock()
 		ch := c.calls[m.ID]
 		delete(c.calls, m.ID)
+		hello := m.ID == c.hello
 		c.mu.Unlock()
-		if err == nil && ch != nil && m.ID == c.hello {
+		if err == nil && ch != nil && hello {
 			err = c.greeted(r)
 		}
 		if err == nil && ch != nil {

@@ -9,6 +9,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -57,9 +58,13 @@ func (h *holder) Look(ctx context.Context, keep string) ([]byte, int, error) {
 func (h *holder) Follow(ctx context.Context, keep string) iter.Seq2[cove.Chunk, error] {
 	return h.Client.Follow(ctx, box, keep, 0)
 }
-func (h *holder) Shut(ctx context.Context, keep string) error   { return h.Client.Shut(ctx, box, keep) }
-func (h *holder) Finish(ctx context.Context, keep string) error { return h.Client.Finish(ctx, box, keep) }
-func (h *holder) Forget(ctx context.Context, keep string) error { return h.Client.Forget(ctx, box, keep) }
+func (h *holder) Shut(ctx context.Context, keep string) error { return h.Client.Shut(ctx, box, keep) }
+func (h *holder) Finish(ctx context.Context, keep string) error {
+	return h.Client.Finish(ctx, box, keep)
+}
+func (h *holder) Forget(ctx context.Context, keep string) error {
+	return h.Client.Forget(ctx, box, keep)
+}
 
 // hosts is an agent that several hosts greet, one after the other.
 type hosts struct {
@@ -279,7 +284,7 @@ func TestKeptRefusals(t *testing.T) {
 	}
 	for i := range protocol.MaxKept {
 		cmd := sh("exit 0")
-		cmd.Keep = "p" + strings.Repeat("x", 50) + string(rune('a'+i%26)) + strings.Repeat("y", i/26)
+		cmd.Keep = strings.Repeat("x", 60) + strconv.Itoa(1000+i)
 		if _, err := c.Start(t.Context(), cmd); err != nil {
 			t.Fatal(err)
 		}
@@ -343,7 +348,10 @@ func TestLyingGreetings(t *testing.T) {
 		"more than it is": append(protocol.Greeting{Version: protocol.Version}.Encode(), 0),
 		"a wrong name":    protocol.Greeting{Version: protocol.Version, Kept: []protocol.Kept{{Keep: "../x"}}}.Encode(),
 		"no name":         protocol.Greeting{Version: protocol.Version, Kept: []protocol.Kept{{}}}.Encode(),
-		"too many":        protocol.Greeting{Version: protocol.Version, Kept: make([]protocol.Kept, protocol.MaxKept+1)}.Encode(),
+		"too many":        protocol.Greeting{Version: protocol.Version, Kept: make([]protocol.Kept, protocol.KeptPage+1)}.Encode(),
+		"a name twice":    protocol.Greeting{Version: protocol.Version, Kept: []protocol.Kept{{Keep: "x", Program: 1}, {Keep: "x", Program: 2}}}.Encode(),
+		"no order":        protocol.Greeting{Version: protocol.Version, Kept: []protocol.Kept{{Keep: "x", Program: 2}, {Keep: "y", Program: 1}}}.Encode(),
+		"no end":          protocol.Greeting{Version: protocol.Version, More: true}.Encode(),
 	} {
 		t.Run(name, func(t *testing.T) {
 			fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)

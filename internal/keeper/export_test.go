@@ -102,4 +102,3 @@ func CodeOf(b []byte) byte {
 	}
 	return byte(a.code)
 }
-

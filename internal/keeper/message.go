@@ -18,7 +18,7 @@ const (
 	maxFarewell  = 256
 	maxFiles     = 32 // of one message, and so of one sandbox
 	maxSandboxes = 1024
-	maxPrograms  = 128 // of one sandbox
+	maxPrograms  = 512 // of one sandbox
 	maxPacket    = 160 << 10
 	maxText      = 256
 )

@@ -3,8 +3,8 @@
 package agent
 
 import (
+	"cmp"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/cove-sandbox/cove/internal/guest/protocol"
@@ -35,16 +35,32 @@ func (s *server) keepable(name string) bool {
 	return s.kept[name] == nil && len(s.kept) < protocol.MaxKept
 }
 
-// listKept is what a host learns of the programs that are kept.
-func (s *server) listKept() []protocol.Kept {
+// listKept is what a host learns of the programs that are kept, after one of
+// them.
+func (s *server) listKept(g *protocol.Greeting, after uint64) {
 	s.procs.Lock()
 	defer s.procs.Unlock()
-	var list []protocol.Kept
 	for name, k := range s.kept {
-		list = append(list, protocol.Kept{Keep: name, Program: k.id, Ended: k.ended, Exited: k.how, Wall: k.wall.Microseconds()})
+		if k.id > after {
+			g.Kept = append(g.Kept, protocol.Kept{Keep: name, Program: k.id, Ended: k.ended, Exited: k.how, Wall: k.wall.Microseconds()})
+		}
 	}
-	slices.SortFunc(list, func(a, b protocol.Kept) int { return strings.Compare(a.Keep, b.Keep) })
-	return list
+	slices.SortFunc(g.Kept, func(a, b protocol.Kept) int { return cmp.Compare(a.Program, b.Program) })
+	if g.More = len(g.Kept) > protocol.KeptPage; g.More {
+		g.Kept = g.Kept[:protocol.KeptPage]
+	}
+}
+
+// listMore answers with what follows.
+func (s *server) listMore(m *protocol.Message) {
+	poke, err := protocol.DecodePoke(m.Body)
+	if err != nil {
+		s.malformed(m)
+		return
+	}
+	g := protocol.Greeting{Version: protocol.Version}
+	s.listKept(&g, poke.Program)
+	s.reply(m.ID, protocol.Reply{Body: g.Encode()})
 }
 
 // forget makes a program one like all others, if it still runs.

@@ -115,6 +115,8 @@ func (s *server) handle(m *protocol.Message) {
 		s.hello(m)
 	case protocol.KindLeave:
 		s.left(nil)
+	case protocol.KindKept:
+		s.listMore(m)
 	case protocol.KindForget:
 		s.forget(m)
 	case protocol.KindPing:
@@ -166,7 +168,7 @@ func closeStreams(m *protocol.Message) {
 func (s *server) hello(m *protocol.Message) {
 	g := protocol.Greeting{Version: protocol.Version, PID: os.Getpid(), Proc: forkexec.Probe() == nil}
 	answer := func() {
-		g.Kept = s.listKept()
+		s.listKept(&g, 0)
 		s.reply(m.ID, protocol.Reply{Body: g.Encode()})
 	}
 	if !s.greeted {

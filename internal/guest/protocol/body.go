@@ -53,7 +53,8 @@ type Greeting struct {
 	PID     int
 	Proc    bool   // it sees /proc: without it, killing a tree misses what left its group
 	Highest uint64 // of the ids that earlier hosts used; 0 if there was none
-	Kept    []Kept
+	Kept    []Kept // in the order of their ids
+	More    bool   // there are more
 }
 
 // Kept is a program that outlives its host.
@@ -80,6 +81,7 @@ func (g Greeting) Encode() []byte {
 		k.encode(&e)
 		e.Int(k.Wall)
 	}
+	e.Bool(g.More)
 	return e.Bytes()
 }
 
@@ -95,12 +97,13 @@ func GreetingVersion(b []byte) (uint64, error) {
 func DecodeGreeting(b []byte) (Greeting, error) {
 	d := NewDecoder(b)
 	g := Greeting{Version: d.Uint(), PID: int(d.Int()), Proc: d.Bool(), Highest: d.Uint()}
-	for range d.UpTo(MaxKept) {
+	for range d.UpTo(KeptPage) {
 		k := Kept{Keep: d.Text(MaxKeep), Program: d.Uint(), Ended: d.Bool()}
 		k.Exited = decodeExited(d)
 		k.Wall = d.Int()
 		g.Kept = append(g.Kept, k)
 	}
+	g.More = d.Bool()
 	return g, d.End()
 }
 

@@ -16,7 +16,8 @@ const (
 	MaxArgs    = 128 << 10
 	MaxArg     = MaxBody
 	MaxKeep    = 64  // the name of a program that outlives its host
-	MaxKept    = 128 // such programs of one agent: the greeting names them all
+	MaxKept    = 512 // such programs of one agent
+	KeptPage   = 100 // of these in one message
 )
 
 // Kind says what a message is.
@@ -43,6 +44,7 @@ const (
 	KindUsage
 	KindPing
 	KindShutdown
+	KindKept   // what a greeting had no room for
 	KindForget // of a program that is kept
 	KindLeave  // the host is gone; there is no reply
 	KindReply  // of the agent, with the id of the request
