@@ -353,6 +353,10 @@ func (c *Conn) Forget(ctx context.Context, keep string) error {
 		return nil
 	}
 	c.mu.Lock()
+	if err := c.err; err != nil {
+		c.mu.Unlock()
+		return err
+	}
 	k := c.kept[keep]
 	running := k != nil && !k.ended
 	var procs []*process

@@ -269,18 +269,8 @@ func TestKeptRefusals(t *testing.T) {
 		_, err := c.Start(t.Context(), cmd)
 		wants(t, cove.Invalid, err, name)
 	}
-	// What cannot be executed is not kept, and its name is free again.
-	for range 2 {
-		p, err := c.Start(t.Context(), cove.Command{Argv: []string{"no-such-program"}, Keep: "name"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if r, err := p.Wait(t.Context()); err != nil || r.ExitCode != 127 {
-			t.Errorf("it ended as %+v, %v", r, err)
-		}
-		if got := keptBy(t, c); len(got) != 0 {
-			t.Errorf("kept are %v", got)
-		}
+	if got := keptBy(t, c); len(got) != 0 {
+		t.Errorf("kept are %v", got)
 	}
 	for i := range protocol.MaxKept {
 		cmd := sh("exit 0")
@@ -296,6 +286,46 @@ func TestKeptRefusals(t *testing.T) {
 	c.Leave()
 	if got := keptBy(t, agent.next()); len(got) != protocol.MaxKept {
 		t.Errorf("the greeting names %d", len(got))
+	}
+}
+
+// TestStillborn is about what cannot be executed: it is kept as if it had been.
+func TestStillborn(t *testing.T) {
+	needTerminal(t)
+	agent := newHosts(t, place{})
+	first := agent.next()
+	check := func(p cove.Process, err error, out *strings.Builder, code int, want string) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r, err := p.Wait(t.Context()); err != nil || r.Outcome != cove.Exited || r.ExitCode != code || out.String() != want {
+			t.Errorf("it ended as %+v, %v, with %q", r, err, out.String())
+		}
+	}
+	cmds := map[string]cove.Command{
+		"missing":  {Argv: []string{"no-such-program"}},
+		"terminal": {Argv: []string{"no-such-program"}, TTY: &cove.WindowSize{Cols: 80, Rows: 24}},
+		"refused":  {Argv: []string{"/etc/passwd"}},
+	}
+	said := map[string]string{
+		"missing": "cove: no-such-program: not found\n", "terminal": "cove: no-such-program: not found\r\n", "refused": "cove: /etc/passwd: permission denied\n",
+	}
+	codes := map[string]int{"missing": 127, "terminal": 127, "refused": 126}
+	for name, cmd := range cmds {
+		var out strings.Builder
+		cmd.Keep, cmd.Stdout, cmd.Stderr = name, &out, &out
+		p, err := first.Start(t.Context(), cmd)
+		check(p, err, &out, codes[name], said[name])
+		_, err = first.Start(t.Context(), cmd)
+		wants(t, cove.Conflict, err, "the same name")
+	}
+	first.Leave()
+	second := agent.next()
+	for name := range cmds {
+		var out strings.Builder
+		p, err := second.Resume(t.Context(), name, cove.Command{Stdout: &out, Stderr: &out})
+		check(p, err, &out, codes[name], said[name])
 	}
 }
 

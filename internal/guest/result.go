@@ -51,7 +51,7 @@ func (p *process) conclude() cove.Result {
 	case !status.Signaled():
 		r.ExitCode = status.ExitStatus()
 	case why == cove.TimedOut:
-		r.Outcome, r.ExitCode = why, -1
+		r.Outcome, r.ExitCode, r.Signal = why, -1, "KILL"
 	default:
 		r.Outcome, r.ExitCode, r.Signal = cove.Signaled, 128+int(status.Signal()), signalName(status.Signal())
 		if status.Signal() == syscall.SIGKILL {

@@ -4,8 +4,12 @@ package agent
 
 import (
 	"cmp"
+	"errors"
 	"slices"
+	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/cove-sandbox/cove/internal/guest/protocol"
 )
@@ -33,6 +37,33 @@ func (s *server) keepable(name string) bool {
 	s.procs.Lock()
 	defer s.procs.Unlock()
 	return s.kept[name] == nil && len(s.kept) < protocol.MaxKept
+}
+
+// stillborn makes a program that is to be kept and cannot be executed one that
+// has ended, as a shell would say it: what is kept is the same for all hosts. It
+// reports whether that is what the error is about.
+func (s *server) stillborn(p *program, name string, err error, stderr int, attached []*protocol.Stream) bool {
+	f, ok := errors.AsType[*failed](err)
+	if p.keep == "" || !ok || f.reason != protocol.ReasonExec || !s.keepable(p.keep) {
+		return false
+	}
+	code, why := uint32(126), f.errno.Error()
+	if f.errno == syscall.ENOENT {
+		code, why = 127, "not found"
+	}
+	// Less than a pipe that nobody has written to can hold.
+	_, _ = unix.Write(stderr, []byte("cove: "+name[:min(len(name), protocol.MaxPath)]+": "+why+"\n"))
+	k := &kept{id: p.id, since: time.Now()}
+	k.end(protocol.Exited{Status: code << 8})
+	s.procs.Lock()
+	s.kept[p.keep] = k
+	s.procs.Unlock()
+	s.reply(p.id, protocol.Reply{}, attached...)
+	s.procs.Lock()
+	s.ended = append(s.ended, end{p, k.how})
+	s.procs.Unlock()
+	s.tell()
+	return true
 }
 
 // listKept is what a host learns of the programs that are kept, after one of

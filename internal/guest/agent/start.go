@@ -58,6 +58,9 @@ func (s *server) start(m *protocol.Message) {
 		attached = append(attached, protocol.NewStream(t.master, protocol.Duplex))
 	}
 	if err := s.launch(p, &req, files, attached); err != nil {
+		if s.stillborn(p, req.Argv[0], err, files[2], attached) {
+			return
+		}
 		if p.tty >= 0 {
 			_ = unix.Close(p.tty)
 			attached[0].Close()
