@@ -34,6 +34,13 @@ func Hurry(idle, yield, lock, stall time.Duration) (undo func()) {
 	return func() { idleTime, yieldTime, lockTime, stallTime = a, b, c, d }
 }
 
+// HurryLooks makes keepers look after their socket more often, until undo.
+func HurryLooks(d time.Duration) (undo func()) {
+	before := lookTime
+	lookTime = d
+	return func() { lookTime = before }
+}
+
 // HurryAnswers shortens the patience with a keeper, until undo.
 func HurryAnswers(d time.Duration) (undo func()) {
 	before := answerTime

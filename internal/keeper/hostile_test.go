@@ -144,6 +144,29 @@ func TestIdle(t *testing.T) {
 	must(t, c.Close())
 }
 
+// TestUnreachable is about a keeper whose socket is gone: nobody will ever free
+// what it holds.
+func TestUnreachable(t *testing.T) {
+	t.Cleanup(keeper.HurryLooks(5 * time.Millisecond))
+	dir := t.TempDir()
+	_, done, err := keeper.Serve(dir)
+	must(t, err)
+	c, err := keeper.Connect(t.Context(), dir)
+	must(t, err)
+	r, w := pipe(t)
+	must(t, c.Put(t.Context(), "box", keeper.Holding{Files: map[string]int{"w": int(w.Fd())}}))
+	must(t, w.Close())
+	must(t, os.Remove(filepath.Join(dir, "keeper.sock")))
+	if _, err := c.List(t.Context()); err != nil {
+		t.Errorf("while a server is served: %v", err)
+	}
+	must(t, c.Close())
+	<-done
+	if n, err := r.Read(make([]byte, 1)); n != 0 || !errors.Is(err, io.EOF) {
+		t.Errorf("what it held is open: %d, %v", n, err)
+	}
+}
+
 func TestSquatted(t *testing.T) {
 	t.Run("a file", func(t *testing.T) {
 		dir := t.TempDir()

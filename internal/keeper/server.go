@@ -36,6 +36,7 @@ var (
 	helloTime = 5 * time.Second // to say who one is
 	yieldTime = 2 * time.Second // of a server that is gone, until that is noticed
 	lockTime  = 5 * time.Second // of a keeper that is ending
+	lookTime  = time.Minute     // between looks at the own socket
 )
 
 // maxConns bounds connections of whoever they are.
@@ -77,6 +78,7 @@ type server struct {
 	listener *net.UnixListener
 	lock     *os.File
 	place    *os.File      // the directory
+	socket   os.FileInfo   // as it was made
 	daemon   chan struct{} // holds one while a server is served
 	conns    chan struct{} // one for each connection
 	over     chan struct{}
@@ -114,7 +116,13 @@ func newServer(dir string) (_ *server, err error) {
 	if err := clear(filepath.Join(dir, socketFile)); err != nil {
 		return nil, err
 	}
-	s.listener, err = net.ListenUnix("unixpacket", address(s.place))
+	if s.listener, err = net.ListenUnix("unixpacket", address(s.place)); err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(address(s.place).Name, 0o600); err != nil {
+		return nil, err
+	}
+	s.socket, err = os.Lstat(address(s.place).Name)
 	return s, err
 }
 
@@ -175,8 +183,31 @@ func (s *server) serve(first *net.UnixConn) {
 		s.admit(first)
 	}
 	go s.accept()
-	<-s.over
+	look := time.NewTicker(lookTime)
+	defer look.Stop()
+	for s.waits(look.C) {
+	}
 	s.close()
+}
+
+// waits reports, after a while, whether the keeper is still of use: one whose
+// socket was removed cannot be reached by the next server, and what it holds must
+// not live on unseen.
+func (s *server) waits(tick <-chan time.Time) bool {
+	select {
+	case <-s.over:
+		return false
+	case <-tick:
+	}
+	if now, err := os.Lstat(address(s.place).Name); err == nil && os.SameFile(s.socket, now) {
+		return true
+	}
+	select {
+	case s.daemon <- struct{}{}: // no server is served
+		return false
+	default:
+		return true
+	}
 }
 
 func (s *server) close() {
