@@ -124,3 +124,6 @@ func StoreFD(s cove.Sandbox) int {
 	box, _ := cove.As[*sandbox](s)
 	return box.shelf.own.fd
 }
+
+// Written waits until all snapshots are on the disk.
+func Written(p *Provider) { p.saved.writes.Wait() }

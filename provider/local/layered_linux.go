@@ -45,8 +45,9 @@ func (p *Provider) Unwrap() cove.Provider {
 	return saving{p}
 }
 
-// layers reports whether workspaces are made of layers here.
-func (h *hostSide) layers() bool { return !h.cfg.weak.layers && stacking() == nil }
+// layers reports whether workspaces are made of layers here. Where sandboxes live
+// for one program nobody needs them, and landlock says more without.
+func (h *hostSide) layers() bool { return !h.cfg.Once && !h.cfg.weak.layers && stacking() == nil }
 
 // stacking says why there are no layers on this host, if there are none: mounts
 // of mounts that are mounted nowhere, which Linux has from 6.15 on, and overlays.

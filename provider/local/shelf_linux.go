@@ -160,15 +160,15 @@ func (s *shelf) showOnce(ctx context.Context, c change) error {
 	}
 	defer move()
 	_, err = s.host.do(ctx, s.job(c), layerFiles(c.lower, s.namespace, s.own.fd)...)
+	why, torn := fence.Torn(err)
 	switch {
-	case err == nil:
-		return nil
-	case fence.Torn(err):
+	case torn:
 		back := s.job(change{upper: s.state.Upper, lower: s.lower, extra: s.state.Extra})
 		back.Bare = true
 		if _, lost := s.host.do(ctx, back, layerFiles(s.lower, s.namespace, s.own.fd)...); lost != nil {
-			return cove.Wrap(cove.Internal, errors.Join(err, lost), "the workspace is lost").Remedy("end this sandbox")
+			return cove.Wrap(cove.Internal, errors.Join(err, lost), "the workspace is lost: %s", why).Remedy("end this sandbox")
 		}
+		return unlayered(err, why)
 	case errors.Is(err, unix.EBUSY):
 		return errBusy
 	}
@@ -185,7 +185,11 @@ func broken(err error) error {
 	case errors.Is(err, fence.ErrEnded):
 		return cove.Wrap(cove.Unavailable, err, "what made the sandbox has ended; its files cannot be layered any more").Remedy("make another sandbox")
 	}
-	return cove.Wrap(cove.Unavailable, err, "the layers of the workspace cannot be changed: %s", err)
+	return unlayered(err, err.Error())
+}
+
+func unlayered(err error, why string) error {
+	return cove.Wrap(cove.Unavailable, err, "the layers of the workspace cannot be changed: %s", why)
 }
 
 func (s *shelf) job(c change) fence.Job {

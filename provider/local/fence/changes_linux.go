@@ -62,7 +62,7 @@ func ReadChange(r *bufio.Reader) (c Change, err error) {
 		return c, io.ErrUnexpectedEOF
 	}
 	d := protocol.NewDecoder(b)
-	c.Kind, c.Path, c.Mode = ChangeKind(d.UpTo(uint64(Removed))), d.Text(maxPath), uint32(d.UpTo(1<<32-1)) //nolint:gosec // bounded
+	c.Kind, c.Path, c.Mode = ChangeKind(d.UpTo(uint64(Removed))), d.Text(longest), uint32(d.UpTo(1<<32-1)) //nolint:gosec // bounded
 	c.Size, c.Modified, c.Link = d.Int(), d.Int(), d.Text(maxPath)
 	return c, d.End()
 }
@@ -241,8 +241,8 @@ func (d *differ) compare(name, n string, up, low int) ([]step, error) {
 
 // file writes down how one file differs, if it does.
 func (d *differ) file(s *step) error {
-	if len(s.path) >= maxPath {
-		return &os.PathError{Op: "describe", Path: s.path[:64] + "…", Err: unix.ENAMETOOLONG}
+	if len(s.path) > longest {
+		return tooLong("describe", s.path)
 	}
 	c := Change{Kind: Created, Path: s.path}
 	switch {

@@ -2,6 +2,7 @@ package fence
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"runtime"
@@ -135,7 +136,7 @@ func (t Tools) show(j *Job, ns, store int, lower []int) error {
 			}
 		}
 		if err := t.restack(j, store, layers); err != nil {
-			return errors.Join(errTorn, err)
+			return fmt.Errorf("%s%w", torn, err)
 		}
 		return nil
 	})
@@ -167,11 +168,16 @@ func (t Tools) restack(j *Job, store int, layers []int) error {
 	return mount.Attach(tree, workspace)
 }
 
-// errTorn is said when a sandbox has no workspace any more.
-var errTorn = errors.New("the workspace was taken away and not replaced")
+// torn begins the error of who has taken a workspace away and put nothing there.
+const torn = "the workspace is gone: "
 
-// Torn reports whether a job left a sandbox without its workspace.
-func Torn(err error) bool { return err != nil && strings.Contains(err.Error(), errTorn.Error()) }
+// Torn reports whether a job left a sandbox without its workspace, and why.
+func Torn(err error) (why string, is bool) {
+	if err == nil {
+		return "", false
+	}
+	return strings.CutPrefix(err.Error(), torn) // it may have come from a spawner
+}
 
 func resize(store int, to Bounds) error {
 	fd, err := unix.FcntlInt(uintptr(store), unix.F_DUPFD_CLOEXEC, 0)

@@ -102,8 +102,11 @@ func (m *merger) directory(dir string) (both []string, err error) {
 		if err != nil {
 			return nil, &os.PathError{Op: "merge", Path: path.Join(dir, n), Err: err}
 		}
-		if again {
-			both = append(both, path.Join(dir, n))
+		if name := path.Join(dir, n); again {
+			if len(name) > longest {
+				return nil, tooLong("merge", name)
+			}
+			both = append(both, name)
 		}
 	}
 	return both, nil
@@ -194,8 +197,11 @@ func (m *merger) stripDirectory(root int, at string) (dirs []string, err error) 
 		if err != nil {
 			return nil, err
 		}
-		if isDir {
-			dirs = append(dirs, path.Join(at, n))
+		if name := path.Join(at, n); isDir {
+			if len(name) > longest {
+				return nil, tooLong("merge", name)
+			}
+			dirs = append(dirs, name)
 		}
 	}
 	return dirs, setTimes(fd, "", &before)

@@ -61,9 +61,9 @@ func (t *entry) encode() []byte {
 
 func decodeEntry(b []byte) (t entry, err error) {
 	d := protocol.NewDecoder(b)
-	t.path, t.mode = d.Text(maxPath), uint32(d.UpTo(1<<32-1)) //nolint:gosec // bounded
+	t.path, t.mode = d.Text(longest), uint32(d.UpTo(1<<32-1)) //nolint:gosec // bounded
 	t.size, t.seconds, t.nanos = d.Int(), d.Int(), d.Int()
-	t.link, t.same = d.Text(maxPath), d.Text(maxPath)
+	t.link, t.same = d.Text(maxPath), d.Text(longest)
 	for range d.UpTo(maxEntries) {
 		t.attributes = append(t.attributes, attribute{d.Text(maxPath), d.Text(maxAttributes)})
 	}
@@ -122,8 +122,8 @@ func (p *packer) directory(dir string) (dirs []string, err error) {
 	}
 	for _, n := range list {
 		name := path.Join(dir, n)
-		if len(name) >= maxPath {
-			return nil, &os.PathError{Op: "write down", Path: name[:64] + "…", Err: unix.ENAMETOOLONG}
+		if len(name) > longest {
+			return nil, tooLong("write down", name)
 		}
 		if err := p.one(name); err != nil {
 			return nil, err

@@ -13,9 +13,41 @@ import (
 // with.
 const maxTries = 1000
 
+// longest bounds the path of a file in a tree that is walked: it takes time that
+// grows with the square of how deep somebody nests directories.
+const longest = 8 << 10
+
+// tooLong is the error of a path beyond that.
+func tooLong(op, path string) error {
+	return &os.PathError{Op: op, Path: path[:64] + "…", Err: unix.ENAMETOOLONG}
+}
+
 // below opens something in a tree that somebody hostile made, and may be changing
 // now: no link is followed, and nothing outside is reached.
 func below(root int, path string, flags uint64) (int, error) {
+	at := root
+	for len(path) >= maxPath { // the kernel takes no more in one go
+		cut := strings.LastIndexByte(path[:maxPath-1], '/')
+		if cut <= 0 {
+			break
+		}
+		next, err := beneath(at, path[:cut], unix.O_PATH|unix.O_DIRECTORY)
+		if at != root {
+			_ = unix.Close(at)
+		}
+		if err != nil {
+			return -1, err
+		}
+		at, path = next, path[cut+1:]
+	}
+	fd, err := beneath(at, path, flags)
+	if at != root {
+		_ = unix.Close(at)
+	}
+	return fd, err
+}
+
+func beneath(root int, path string, flags uint64) (int, error) {
 	for tries := 0; ; tries++ {
 		fd, err := unix.Openat2(root, path, &unix.OpenHow{
 			Flags:   flags | unix.O_CLOEXEC | unix.O_NOFOLLOW,

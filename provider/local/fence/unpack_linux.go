@@ -113,7 +113,7 @@ func (u *unpacker) one(e *entry) error {
 		return nil
 	case unix.S_IFREG:
 		if e.same != "" {
-			return unix.Linkat(u.root, e.same, u.parent, base, 0)
+			return u.link(e.same, base)
 		}
 		return u.file(base, e)
 	case unix.S_IFLNK:
@@ -133,6 +133,16 @@ func (u *unpacker) one(e *entry) error {
 		err = setTimes(u.parent, base, e.times())
 	}
 	return err
+}
+
+// link gives a file that was made already another name.
+func (u *unpacker) link(same, base string) error {
+	dir, err := below(u.root, path.Dir(same), unix.O_PATH|unix.O_DIRECTORY)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Close(dir) }()
+	return unix.Linkat(dir, path.Base(same), u.parent, base, 0)
 }
 
 func (t *entry) times() *unix.Stat_t {
