@@ -127,3 +127,10 @@ func StoreFD(s cove.Sandbox) int {
 
 // Written waits until all snapshots are on the disk.
 func Written(p *Provider) { p.saved.writes.Wait() }
+
+// Flatten gives up the layers of a provider, as a host would make it.
+func Flatten(p *Provider, why error) {
+	if h, err := p.open(); err == nil {
+		h.flatten(why)
+	}
+}

@@ -38,8 +38,9 @@ type hostSide struct {
 
 	keeping keeping
 
-	tried atomic.Bool // a sandbox was made here before
-	live  names       // of control groups that somebody here holds
+	tried atomic.Bool           // a sandbox was made here before
+	live  names                 // of control groups that somebody here holds
+	flat  atomic.Pointer[error] // why there are no layers, if that was found out
 
 	mu      sync.Mutex
 	closed  bool           // guarded by mu

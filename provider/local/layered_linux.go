@@ -3,6 +3,7 @@ package local
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -47,7 +48,46 @@ func (p *Provider) Unwrap() cove.Provider {
 
 // layers reports whether workspaces are made of layers here. Where sandboxes live
 // for one program nobody needs them, and landlock says more without.
-func (h *hostSide) layers() bool { return !h.cfg.Once && !h.cfg.weak.layers && stacking() == nil }
+func (h *hostSide) layers() bool { return !h.cfg.Once && h.unlayered() == nil }
+
+// unlayered says why there are no layers here; nil if there are.
+func (h *hostSide) unlayered() error {
+	if h.cfg.weak.layers {
+		return errors.New("they are left out")
+	}
+	if why := h.flat.Load(); why != nil {
+		return *why
+	}
+	return stacking()
+}
+
+// flatten gives layers up, on a host that refuses them.
+func (h *hostSide) flatten(why error) {
+	h.flat.Store(&why)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.plan == nil {
+		return
+	}
+	plan := *h.plan
+	plan.Layers = false
+	h.plan = &plan
+	h.letGo()
+}
+
+// prove tries what layers need of the host, in a sandbox that nobody has.
+func (s *shelf) prove(ctx context.Context) error {
+	t, err := s.try(ctx)
+	if err != nil {
+		return err
+	}
+	// As if what is below were of another sandbox.
+	s.lower[0].owner++
+	if err := s.show(ctx, change{upper: s.state.Upper, lower: s.lower, extra: s.state.Extra}); err != nil {
+		return err
+	}
+	return t.Discard(ctx)
+}
 
 // stacking says why there are no layers on this host, if there are none: mounts
 // of mounts that are mounted nowhere, which Linux has from 6.15 on, and overlays.
@@ -59,7 +99,7 @@ var stacking = sync.OnceValue(func() error {
 	var major, minor int
 	release := unix.ByteSliceToString(u.Release[:])
 	if _, err := fmt.Sscanf(release, "%d.%d", &major, &minor); err != nil || major < 6 || major == 6 && minor < 15 {
-		return fmt.Errorf("the kernel is %s, and snapshots, forks and trials need 6.15", release)
+		return fmt.Errorf("the kernel is %s, and they need 6.15", release)
 	}
 	if os.Geteuid() == 0 {
 		// Asking loads it where it is a module.
@@ -70,7 +110,7 @@ var stacking = sync.OnceValue(func() error {
 	}
 	known, err := os.ReadFile("/proc/filesystems")
 	if err == nil && !bytes.Contains(known, []byte("\toverlay\n")) {
-		err = fmt.Errorf("the kernel has no overlay, which snapshots, forks and trials need")
+		err = errors.New("the kernel has no overlay")
 	}
 	return err
 })

@@ -3,9 +3,11 @@ package local_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -19,7 +21,7 @@ import (
 
 // TestLayersUser is all about layers, as an ordinary user.
 func TestLayersUser(t *testing.T) {
-	linuxtest.Again(t, "^TestLayers(Trial|Busy|Snapshot|Copy|Fork|Limits|Hostile|Gone|Deep)")
+	linuxtest.Again(t, "^TestLayers(Trial|Busy|Snapshot|Copy|Fork|Limits|Hostile|Gone|Deep|None)")
 }
 
 // sh runs a line in a sandbox and returns what it printed; a line that fails
@@ -486,6 +488,37 @@ func TestLayersGone(t *testing.T) {
 	}
 	_, err := p.Create(t.Context(), cove.NewID(), cove.Spec{Snapshot: cove.NewID()})
 	wants(t, cove.NotFound, err, "a snapshot that there is none of")
+}
+
+// Where there are no layers, nothing is promised, and all else is as ever.
+func TestLayersNone(t *testing.T) {
+	providertest.Run(t, func(t *testing.T) cove.Provider {
+		cfg := local.Config{Dir: providertest.Dir(t)}
+		cfg.Weaken("layers")
+		p, err := local.New(cfg)
+		must(t, err)
+		providertest.Ready(t, p)
+		return p
+	}, "lifecycle", "powers", "prepare", "limits", "usage")
+	p, ok := open(t).(*local.Provider)
+	if !ok {
+		t.Fatal("no provider")
+	}
+	defer func() { must(t, p.Close()) }()
+	local.Flatten(p, errors.New("no overlays for you"))
+	caps, err := p.Probe(t.Context())
+	must(t, err)
+	if slices.Contains(caps.Powers, cove.PowerTrial) || !slices.ContainsFunc(caps.Notes, func(n string) bool { return strings.Contains(n, "no overlays for you") }) {
+		t.Errorf("the powers are %q, and the notes %q", caps.Powers, caps.Notes)
+	}
+	s := create(t, p)
+	says(t, s)
+	if _, ok := cove.As[cove.Trier](s); ok {
+		t.Error("a sandbox without layers is a Trier")
+	}
+	if _, ok := cove.As[cove.SnapshotKeeper](p); ok {
+		t.Error("a provider without layers keeps snapshots")
+	}
 }
 
 func descriptors(t *testing.T) []string {

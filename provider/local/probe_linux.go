@@ -47,6 +47,7 @@ func (p *Provider) Probe(ctx context.Context) (cove.Capabilities, error) {
 		}
 		caps = h.capabilities() // which may have learned something
 	}
+	caps.Notes = append(caps.Notes, p.saved.unwritten()...)
 	return caps, nil
 }
 
@@ -76,6 +77,11 @@ func (h *hostSide) try(ctx context.Context) error {
 	m, err := h.make(ctx, cove.NewID(), wish{places: sparePlaces})
 	if err != nil {
 		return err
+	}
+	if m.shelf != nil {
+		if err := m.shelf.prove(ctx); err != nil {
+			h.flatten(err)
+		}
 	}
 	return m.drop(context.WithoutCancel(ctx))
 }
@@ -169,6 +175,9 @@ func (h *hostSide) notes(has cgroup.Support) []string {
 	if h.plan != nil && !h.plan.Proc {
 		notes = append(notes, "sandboxes have no /proc, since this container masks its own: some programs miss it, and ending one program of a sandbox ends them all; "+
 			"run the container with --security-opt systempaths=unconfined")
+	}
+	if why := h.unlayered(); why != nil {
+		notes = append(notes, "there are no snapshots, forks and trials: "+why.Error())
 	}
 	if !h.become {
 		notes = append(notes, "all sandboxes are the same user of the host; as root each would have a user for itself")

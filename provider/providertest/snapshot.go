@@ -15,7 +15,10 @@ func snapshotTests() []test {
 		{"unknown_is_not_found", snapshotUnknown},
 		{"fork_doubles_the_files", forkDoubles},
 		{"fork_while_programs_run", forkWhileRunning},
+		{"while_a_program_writes", snapshotWhileWriting},
+		{"of_a_sandbox_from_a_snapshot", snapshotOfSnapshot},
 		{"fork_that_fails_leaves_nothing", forkFails},
+		{"forks_of_forks_diverge", forksDiverge},
 	}
 }
 
@@ -153,6 +156,64 @@ func forkWhileRunning(e *env) {
 	e.ended(e.wait(p), cove.Exited, 0, "")
 	equal(e, e.read(s, "log"), "one\ntwo\n", "the log of the first")
 	equal(e, e.read(twin, "log"), "one\n", "the log of the copy")
+}
+
+// A program that goes on writing is in the snapshot up to some moment.
+func snapshotWhileWriting(e *env) {
+	s, snap := e.snapshotable()
+	p := e.interact(s, shell("while read line; do echo $line >> log; echo wrote; done"))
+	p.send("one\n")
+	p.out.until("wrote")
+	name := cove.NewID()
+	_, err := snap.Snapshot(e.ctx(), name)
+	e.must(err, "snapshot")
+	e.removeSnapshotLater(name)
+	p.send("two\n")
+	e.must(p.in.Close(), "close the input")
+	e.ended(e.wait(p), cove.Exited, 0, "")
+	equal(e, e.read(s, "log"), "one\ntwo\n", "the log of the first")
+	equal(e, e.read(e.sandbox(from(name)), "log"), "one\n", "the log in the snapshot")
+}
+
+func snapshotOfSnapshot(e *env) {
+	s, snap := e.snapshotable()
+	e.furnish(s)
+	first := cove.NewID()
+	_, err := snap.Snapshot(e.ctx(), first)
+	e.must(err, "snapshot")
+	e.removeSnapshotLater(first)
+	second := e.sandbox(from(first))
+	e.must(s.Destroy(e.ctx()), "destroy the first")
+	e.write(second, "two", "two\n")
+	name := cove.NewID()
+	_, err = as[cove.Snapshotter](e, second).Snapshot(e.ctx(), name)
+	e.must(err, "snapshot of what was made from a snapshot")
+	e.removeSnapshotLater(name)
+	e.must(second.Destroy(e.ctx()), "destroy the second")
+	third := e.sandbox(from(name))
+	e.furnished(third)
+	equal(e, e.read(third, "two"), "two\n", "a file of the second")
+}
+
+func forksDiverge(e *env) {
+	first, forker := e.forkable()
+	e.furnish(first)
+	fork := func(f cove.Forker) cove.Sandbox {
+		s, err := f.Fork(e.ctx(), cove.NewID(), e.spec())
+		e.must(err, "fork")
+		e.destroyLater(s)
+		return s
+	}
+	second := fork(forker)
+	third := fork(as[cove.Forker](e, second))
+	e.write(first, "one", "first\n")
+	e.write(second, "one", "second\n")
+	e.furnished(third)
+	e.must(second.Destroy(e.ctx()), "destroy the one in the middle")
+	fourth := fork(as[cove.Forker](e, third))
+	e.prints(third, "", "rm -r dir")
+	e.furnished(fourth)
+	equal(e, e.read(first, "one"), "first\n", "the file of the first")
 }
 
 func forkFails(e *env) {
