@@ -207,22 +207,33 @@ func (s *shelf) job(c change) fence.Job {
 // any and the host can do it.
 func (s *shelf) still(ctx context.Context) (move func(), err error) {
 	move = func() {}
-	if s.group == nil || s.host.support().Freeze != nil {
+	if s.group == nil || !s.host.freezes() || s.group.Still() { // somebody else lets them go on
 		return move, nil
 	}
-	if alone, err := s.group.Alone(); err != nil || alone { // only the agent
+	alone, err := s.group.Alone() // with the agent
+	if err != nil || alone {
 		return move, broken(err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	whole := context.WithoutCancel(ctx)
+	soon := func() (context.Context, context.CancelFunc) { return context.WithTimeout(whole, patience) }
 	move = func() {
+		ctx, cancel := soon()
 		defer cancel()
 		_ = s.group.Thaw(ctx) // one that is gone needs none
 	}
+	ctx, cancel := soon()
+	defer cancel()
 	if err := s.group.Freeze(ctx); err != nil {
 		move()
 		return nil, cove.Wrap(cove.Unavailable, err, "the programs of the sandbox cannot be held still").Remedy("try again")
 	}
 	return move, nil
+}
+
+// freezes reports whether programs can be held still here.
+func (h *hostSide) freezes() bool {
+	no := h.support().Freeze
+	return no == nil
 }
 
 // next names a new layer.

@@ -24,10 +24,7 @@ func newStore(fd int) *store {
 	return s
 }
 
-func (s *store) hold() *store {
-	s.holds.Add(1)
-	return s
-}
+func (s *store) hold() { s.holds.Add(1) }
 
 func (s *store) drop() {
 	if s.holds.Add(-1) == 0 {

@@ -212,16 +212,3 @@ func (g *Group) processes() ([]int, error) {
 	slices.Sort(pids)
 	return slices.Compact(pids), nil
 }
-
-// Alone reports whether at most one process is in the group. It looks at one of
-// the group's directories: all are in the same.
-func (g *Group) Alone() (bool, error) {
-	text, err := read(g.homes[0].dir, "cgroup.procs")
-	if gone(err) {
-		return true, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("control group %s: %w", g.name, err)
-	}
-	return len(strings.Fields(text)) < 2, nil
-}

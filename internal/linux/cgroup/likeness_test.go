@@ -293,6 +293,9 @@ func TestVersion1(t *testing.T) {
 	if empty, err := g.Empty(); empty || err != nil {
 		t.Errorf("empty %v %v", empty, err)
 	}
+	if alone, err := g.Alone(); !alone || err != nil { // that directory has nobody
+		t.Errorf("alone %v %v", alone, err)
+	}
 }
 
 func TestNoFreezer(t *testing.T) {

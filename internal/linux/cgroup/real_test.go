@@ -113,6 +113,9 @@ func TestFreeze(t *testing.T) {
 			if err := g.Freeze(t.Context()); err != nil {
 				t.Fatal(err)
 			}
+			if alone, err := g.Alone(); !alone || err != nil || !g.Still() {
+				t.Errorf("one that is frozen: alone %v %v, still %v", alone, err, g.Still())
+			}
 			sh.say(t, "two")
 			if answered(t, sh, 50) {
 				t.Error("a frozen process answers")
@@ -121,6 +124,9 @@ func TestFreeze(t *testing.T) {
 				t.Fatal(err)
 			}
 			sh.hear(t, "two\n")
+			if g.Still() {
+				t.Error("it is frozen still")
+			}
 		}
 		if err := g.Freeze(t.Context()); err != nil {
 			t.Fatal(err)

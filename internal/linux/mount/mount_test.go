@@ -27,6 +27,7 @@ func TestMain(m *testing.M) {
 		"systems":  inside(systems),
 		"errors":   inside(wrongs),
 		"passed":   inside(passed),
+		"overlay":  inside(overlay),
 	})
 }
 

@@ -181,20 +181,31 @@ func (d *differ) directory(s *step) (steps []step, err error) {
 		steps = append(steps, more...)
 	}
 	if s.hide {
-		for _, n := range under {
-			if _, found := slices.BinarySearch(above, n); found {
-				continue
-			}
-			was, ok, err := look(low, n)
-			if err != nil {
-				return nil, err
-			}
-			if ok {
-				steps = append(steps, removed(path.Join(s.path, n), &was)...)
-			}
+		more, err := hidden(s.path, low, under, above)
+		if err != nil {
+			return nil, err
 		}
+		steps = append(steps, more...)
 	}
 	slices.SortFunc(steps, func(a, b step) int { return bytes.Compare([]byte(a.key()), []byte(b.key())) })
+	return steps, nil
+}
+
+// hidden is what to do about the names of a lower directory that the upper one
+// hides, and does not have.
+func hidden(dir string, low int, under, above []string) (steps []step, err error) {
+	for _, n := range under {
+		if _, found := slices.BinarySearch(above, n); found {
+			continue
+		}
+		was, ok, err := look(low, n)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			steps = append(steps, removed(path.Join(dir, n), &was)...)
+		}
+	}
 	return steps, nil
 }
 
@@ -312,7 +323,7 @@ func (d *differ) link(root int, name string) (string, error) {
 func (d *differ) contents(name string) (bool, error) {
 	one, err := below(d.upper, name, unix.O_RDONLY|unix.O_NONBLOCK)
 	if err != nil {
-		return true, nil //nolint:nilerr // it changes this very moment
+		return true, nil // it changes this very moment
 	}
 	defer func() { _ = unix.Close(one) }()
 	two, err := below(d.lower, name, unix.O_RDONLY|unix.O_NONBLOCK)

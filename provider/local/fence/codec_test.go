@@ -27,7 +27,7 @@ func fullPlan() *fence.Plan {
 			Devices: []string{"null", "zero"},
 		},
 		Host: "host", Inside: math.MaxUint32,
-		Become: true, Proc: true, Network: true, Groups: true, Landlock: true,
+		Become: true, Proc: true, Network: true, Groups: true, Landlock: true, Layers: true,
 		Filter: []byte{1, 2, 3, 0}, Limits: []fence.Limit{{Resource: 7, Most: math.MaxUint64}, {}},
 		Shared: fence.Bounds{Size: math.MaxInt64, Files: -1},
 		Argv:   []string{"agent", ""}, Env: []string{"A=b"},

@@ -2,7 +2,10 @@
 
 package fence
 
-import "time"
+import (
+	"encoding/binary"
+	"time"
+)
 
 // Codecs returns each packet once more after it was read and written again, by
 // the name of its kind.
@@ -47,6 +50,31 @@ func DecodeRequest(b []byte) (id uint64, o *Order, group bool, to Places, err er
 	}
 	return r.id, o, r.group, r.places, err
 }
+
+// JobRoundTrip writes a request for a job down and reads it.
+func JobRoundTrip(j Job) (Job, error) {
+	r := request{id: 1, kind: kindJob, job: j}
+	got, err := decodeRequest(r.encode())
+	return got.job, err
+}
+
+// Pack and Unpack write a tree down and make it again.
+var (
+	Pack   = pack
+	Unpack = unpack
+)
+
+// EncodeEntry is an entry of a tree, with its length before it.
+func EncodeEntry(path, same, link string, mode uint32) []byte {
+	b := (&entry{path: path, same: same, link: link, mode: mode}).encode()
+	return append(binary.AppendUvarint(nil, uint64(len(b))), b...)
+}
+
+// Magic begins a tree, and Longest bounds a path in it.
+const (
+	Magic   = magic
+	Longest = longest
+)
 
 // EncodeAnswer writes an answer down.
 func EncodeAnswer(id uint64, pid int, f Fault) []byte {

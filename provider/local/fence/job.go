@@ -67,7 +67,7 @@ type Layer struct {
 func WorkOf(upper string) string { return upper + ".work" }
 
 func (j *Job) encode(e *protocol.Encoder) {
-	e.Uint(uint64(j.Kind))
+	e.Uint(uint64(j.Kind)) // one byte
 	e.Uint(uint64(j.Owner))
 	e.Text(j.Stack.Upper)
 	e.Uint(uint64(len(j.Stack.Lower)))
@@ -83,7 +83,7 @@ func (j *Job) encode(e *protocol.Encoder) {
 }
 
 func (j *Job) decode(d *protocol.Decoder) {
-	j.Kind = JobKind(d.UpTo(uint64(lastJob)))
+	j.Kind = JobKind(d.Byte(byte(lastJob)))
 	j.Owner = uint32(d.UpTo(1<<32 - 1)) //nolint:gosec // bounded
 	j.Stack.Upper = d.Text(maxName)
 	for range d.UpTo(maxFiles) {

@@ -258,8 +258,8 @@ func (p *packer) extent(fd int, from, to int64) (int64, error) {
 		if n == 0 {
 			return to, nil // it shrank
 		}
-		p.number(uint64(n)) //nolint:gosec // a count
-		p.number(uint64(from))
+		p.number(uint64(n))    //nolint:gosec // a count
+		p.number(uint64(from)) //nolint:gosec // an offset
 		if _, err := p.out.Write(p.buf[:n]); err != nil {
 			return from, err
 		}

@@ -172,7 +172,7 @@ func (u *unpacker) file(base string, e *entry) error {
 		if _, err := io.ReadFull(u.in, u.buf[:n]); err != nil {
 			return errors.Join(errDamaged, err)
 		}
-		if err := writeAt(fd, u.buf[:n], int64(at)); err != nil { //nolint:gosec // bounded
+		if err := writeAt(fd, u.buf[:n], int64(at)); err != nil {
 			return err
 		}
 	}
