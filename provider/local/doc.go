@@ -21,6 +21,16 @@
 // that programs are not in: even with every privilege in theirs they could
 // change none of them.
 //
+// # Snapshots, forks and trials
+//
+// They copy nothing, if nobody uses the workspace at that moment: its layers are
+// shared. If somebody does, a trial is refused and the others copy; the copy is
+// of one moment where programs can be frozen, and otherwise a file that is being
+// written to may be torn. A copy has the files of the workspace and nothing else
+// of the sandbox. Bounds are on what a sandbox writes itself: the files of the
+// snapshot that it was made from do not count, and what it changes or removes of
+// files that it shares still takes the room that it took.
+//
 // The package must not run anything of a sandbox's on the host, nor look at a
 // sandbox's files through a path of the host.
 package local

@@ -85,6 +85,10 @@ func (k *snapshots) reserve(under string, name cove.ID) (*snapshot, error) {
 	if !errors.Is(missing, fs.ErrNotExist) {
 		return nil, cove.Wrap(cove.Unavailable, missing, "the directory of snapshots cannot be read")
 	}
+	if k.held() > 2*inMemory {
+		return nil, cove.Errorf(cove.Exhausted, "%s of snapshots are in memory and not on the disk yet", k.held()).Reason(cove.ReasonCapacity).
+			Remedy("try again; if it stays so, run cove doctor, which says why they cannot be written")
+	}
 	s := &snapshot{}
 	if k.kept == nil {
 		k.kept = map[cove.ID]*snapshot{}
@@ -161,13 +165,18 @@ func syncDir(dir *os.Root) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// shed lets go of the oldest files that the disk has, too, when there are too
-// many. The caller holds mu.
-func (k *snapshots) shed() {
-	sum := cove.Bytes(0)
+// held is how much of files is in memory. The caller holds mu.
+func (k *snapshots) held() (sum cove.Bytes) {
 	for _, name := range k.order {
 		sum += k.kept[name].files.size
 	}
+	return sum
+}
+
+// shed lets go of the oldest files that the disk has, too, when there are too
+// many. The caller holds mu.
+func (k *snapshots) shed() {
+	sum := k.held()
 	k.order = slices.DeleteFunc(k.order, func(name cove.ID) bool {
 		s := k.kept[name]
 		if sum <= inMemory || !s.written {

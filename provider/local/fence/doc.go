@@ -19,12 +19,21 @@
 // Both speak packets over a unix socket of type SOCK_SEQPACKET, in the encoding
 // of the guest's protocol. The host sends the plan first, with the agent's
 // executable and a descriptor of /proc; the answer says whether the root stands.
-// Then each request has a number, a kind (1 build, 2 resize) and a body, with
-// descriptors: the link, the group and the tasks of a build, the places of a
-// resize. The answer has the number, the step that was refused and the kernel's
+// Then each request has a number, a kind (1 build, 2 resize, 3 job) and a body,
+// with descriptors: the link, the group and the tasks of a build, the places of
+// a resize, what a job is about. The answer has the number, the step that was refused and the kernel's
 // error, or the process and its descriptors. A spawner whose host is gone ends;
 // so do the sandboxes, whose links are gone as well.
 //
+// # Layers
+//
+// Where the plan says so, a workspace is a directory of a store, a file system
+// that is mounted nowhere. A [Job] replaces what a sandbox sees of it by a stack
+// of such directories, compares, merges, removes and copies them, and writes them
+// down as a file. Whoever built the sandbox has the rights to: [Tools.Do] is the
+// same code in both places. What is in a layer was made by somebody hostile, who
+// may still be at it: links are never followed, and all is bounded.
+//
 // The package is linked into the agent's executable: it must not import the root
-// package, and it decides nothing that is not in a plan or an order.
+// package, and it decides nothing that is not in a plan, an order or a job.
 package fence

@@ -39,8 +39,8 @@ func TestJobRoundTrip(t *testing.T) {
 func tools(t *testing.T) fence.Tools {
 	t.Helper()
 	linuxtest.NeedRoot(t)
-	executable, proc := opened(t)
-	return fence.Tools{Executable: executable, Proc: proc, Become: true}
+	_, proc := opened(t)
+	return fence.Tools{Proc: proc, Become: true}
 }
 
 func TestJobsRefused(t *testing.T) {
