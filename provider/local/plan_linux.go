@@ -141,7 +141,7 @@ func addPrograms(r *fence.Root, top string) {
 // settings are what programs look for in /etc and what says nothing about the
 // host: small files are copied, the others shown.
 var (
-	shownSettings  = []string{"alternatives", "fonts", "ld.so.cache", "pki/tls/certs", "ssl/certs", "java-*", "perl", "python3*"}
+	shownSettings  = []string{"alternatives", "fonts", "ld.so.cache", "ca-certificates/extracted", "pki/ca-trust/extracted", "pki/tls/certs", "ssl/cert.pem", "ssl/certs", "java-*", "perl", "python3*"}
 	copiedSettings = []string{"bash.bashrc", "inputrc", "ld.so.conf", "localtime", "mime.types", "protocols", "services", "ssl/openssl.cnf", "timezone"}
 )
 

@@ -1,10 +1,13 @@
-// Package netns looks at network namespaces and wakes the loopback of a new one.
+// Package netns looks at network namespaces, wakes the loopback of a new one, and
+// puts sockets into it that others use from outside.
 //
-// It makes no namespaces, which is the business of whoever clones, and it must
-// not give a namespace a way out: a new one has a sleeping loopback and nothing
-// else, and that is what a sandbox without a network has.
+// A new namespace has a sleeping loopback and nothing else, and that is what a
+// sandbox without a network has. A range of addresses can be made local to it:
+// what is sent there then goes to sockets in the namespace, and who holds those
+// decides about it. The package makes no namespaces, which is the business of
+// whoever clones, and it must not connect one to another: no packet ever leaves.
 //
-// Minimum kernel: Linux 3.8.
+// Minimum kernel: Linux 3.8, and 5.8 to enter the namespace of a process.
 package netns
 
 import (

@@ -4,10 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -18,7 +21,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	linuxtest.Main(m, map[string]linuxtest.Func{"alone": alone, "denied": denied, "wait": wait})
+	linuxtest.Main(m, map[string]linuxtest.Func{"alone": alone, "denied": denied, "wait": wait, "ways": ways})
 }
 
 // alone runs in a network namespace of its own.
@@ -53,7 +56,115 @@ func dialSelf() (net.Conn, error) {
 	return net.Dial("tcp", l.Addr().String())
 }
 
+// ways makes ranges local and sockets for them, in the namespace of a child.
+func ways([]string) error {
+	child := exec.Command("/bin/sleep", "60")
+	fd := -1
+	child.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET, PidFD: &fd}
+	if err := child.Start(); err != nil {
+		return err
+	}
+	defer func() {
+		_ = child.Process.Kill()
+		_ = child.Wait()
+		_ = unix.Close(fd)
+	}()
+	before, err := netns.Interfaces()
+	if err != nil {
+		return err
+	}
+	for _, step := range []func() error{netns.Loopback, reach} {
+		if err := netns.Within(fd, step); err != nil {
+			return err
+		}
+	}
+	if after, err := netns.Interfaces(); err != nil || !slices.Equal(before, after) {
+		return fmt.Errorf("a thread of ours stayed there: %v, %w", after, err)
+	}
+	if err := netns.Within(0, func() error { return nil }); err == nil {
+		return errors.New("it entered what is no process")
+	}
+	return nil
+}
+
+// reach runs in a namespace with a loopback.
+func reach() error {
+	names, all, six := netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")
+	if _, err := netns.ListenPacket(netip.MustParseAddrPort("198.18.0.1:53")); !errors.Is(err, unix.EADDRNOTAVAIL) {
+		return fmt.Errorf("an address that is not there: %w", err)
+	}
+	for range 2 {
+		if err := netns.Local(names); err != nil {
+			return err
+		}
+	}
+	dns, err := netns.ListenPacket(netip.MustParseAddrPort("198.18.0.1:53"))
+	if err != nil {
+		return err
+	}
+	defer unix.Close(dns)
+	web, err := netns.Listen(netip.MustParseAddrPort("0.0.0.0:80"))
+	if err != nil {
+		return err
+	}
+	defer unix.Close(web)
+	if _, err := netns.Listen(netip.MustParseAddrPort("0.0.0.0:80")); !errors.Is(err, unix.EADDRINUSE) {
+		return fmt.Errorf("a second one: %w", err)
+	}
+	if err := dial("198.18.7.7:80"); err != nil {
+		return err
+	}
+	for _, far := range []string{"93.184.216.34:80", "[2606:4700::1111]:81"} {
+		if err := dial(far); err == nil {
+			return errors.New("an address that is not local was reached: " + far)
+		}
+	}
+	for _, p := range []netip.Prefix{all, six} {
+		if err := netns.Local(p); err != nil {
+			return err
+		}
+	}
+	both, err := netns.Listen(netip.MustParseAddrPort("[::]:81"))
+	if err != nil {
+		return err
+	}
+	defer unix.Close(both)
+	for _, far := range []string{"93.184.216.34:80", "93.184.216.34:81", "[2606:4700::1111]:81"} {
+		if err := dial(far); err != nil {
+			return err
+		}
+	}
+	if err := netns.Local(netip.Prefix{}); !errors.Is(err, unix.EINVAL) {
+		return fmt.Errorf("no range: %w", err)
+	}
+	if _, err := netns.Listen(netip.AddrPort{}); !errors.Is(err, unix.EINVAL) {
+		return fmt.Errorf("no address: %w", err)
+	}
+	return nil
+}
+
+// dial connects on the calling thread; the net package would move to another.
+func dial(address string) error {
+	a := netip.MustParseAddrPort(address)
+	family, to := unix.AF_INET6, unix.Sockaddr(&unix.SockaddrInet6{Port: int(a.Port()), Addr: a.Addr().As16()})
+	if a.Addr().Is4() {
+		family, to = unix.AF_INET, &unix.SockaddrInet4{Port: int(a.Port()), Addr: a.Addr().As4()}
+	}
+	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	if err := unix.Connect(fd, to); err != nil {
+		return fmt.Errorf("connect to %s: %w", address, err)
+	}
+	return nil
+}
+
 func denied([]string) error {
+	if err := netns.Local(netip.MustParsePrefix("198.18.0.0/15")); !errors.Is(err, unix.EPERM) {
+		return fmt.Errorf("a route of others: %w", err)
+	}
 	err := netns.Loopback()
 	if !errors.Is(err, unix.EPERM) || !strings.Contains(err.Error(), "set flags") {
 		return fmt.Errorf("the loopback of others: %w", err)
@@ -73,6 +184,18 @@ func TestLoopback(t *testing.T) {
 		c := linuxtest.Child{Name: "alone", User: user, Clone: unix.CLONE_NEWNET}
 		if user {
 			c.Clone |= unix.CLONE_NEWUSER
+		}
+		linuxtest.OK(t, c)
+	})
+}
+
+func TestWays(t *testing.T) {
+	linuxtest.Need(t, netns.Probe())
+	linuxtest.Users(t, func(t *testing.T, user bool) {
+		linuxtest.NoLeaks(t, "")
+		c := linuxtest.Child{Name: "ways", User: user}
+		if user {
+			c.Clone = unix.CLONE_NEWUSER
 		}
 		linuxtest.OK(t, c)
 	})

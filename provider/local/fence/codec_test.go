@@ -77,6 +77,18 @@ func TestRequestRoundTrip(t *testing.T) {
 	}
 }
 
+func TestWaysRoundTrip(t *testing.T) {
+	want := fence.Ways{Local: []string{"198.18.0.0/15", "::/0"}, Server: "198.18.0.1", Ports: []uint16{80, 65535}, Both: true}
+	got, err := fence.DecodeWays(fence.EncodeWays(9, want))
+	if d := cmp.Diff(want, got); d != "" || err != nil {
+		t.Errorf("ways (-sent +received): %v\n%s", err, d)
+	}
+	want.Ports = make([]uint16, fence.MostPorts+1)
+	if _, err := fence.DecodeWays(fence.EncodeWays(9, want)); err == nil {
+		t.Error("too many ports are received")
+	}
+}
+
 func TestAnswerRoundTrip(t *testing.T) {
 	for name, want := range map[string]fence.Fault{
 		"done": {}, "refused": {Step: "mount", Errno: unix.EPERM}, "not by the kernel": {Step: "malformed"},
@@ -109,6 +121,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add(fence.EncodePlan(&fence.Plan{}))
 	f.Add(fence.EncodeRequest(1, &fence.Order{Outside: 5, Handles: true}, true, fence.Places{}))
 	f.Add(fence.EncodeRequest(2, nil, false, fence.Places{Temp: fence.Bounds{Size: 1, Files: 2}}))
+	f.Add(fence.EncodeWays(3, fence.Ways{Local: []string{"a"}, Server: "b", Ports: []uint16{80}, Both: true}))
 	f.Add(fence.EncodeAnswer(1, 2, fence.Fault{Step: "step", Errno: unix.EIO}))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		for name, again := range fence.Codecs {

@@ -14,16 +14,21 @@
 // orders on a socket. Each of its sandboxes then only adds what is private.
 // [Main] is that process.
 //
+// [Ways] lead out of a sandbox that stands already: sockets in its network that
+// somebody outside answers.
+//
 // # What the spawner and its host say
 //
 // Both speak packets over a unix socket of type SOCK_SEQPACKET, in the encoding
 // of the guest's protocol. The host sends the plan first, with the agent's
 // executable and a descriptor of /proc; the answer says whether the root stands.
-// Then each request has a number, a kind (1 build, 2 resize, 3 job) and a body,
-// with descriptors: the link, the group and the tasks of a build, the places of
-// a resize, what a job is about. The answer has the number, the step that was refused and the kernel's
-// error, or the process and its descriptors. A spawner whose host is gone ends;
-// so do the sandboxes, whose links are gone as well.
+// Then each request has a number, a kind (1 build, 2 resize, 3 job, 4 ways) and a
+// body, with descriptors: the link, the group and the tasks of a build, the places
+// of a resize, what a job is about, the first process of the sandbox that gets
+// ways out. The answer has the number, the step that was refused and the kernel's
+// error, or the process and its descriptors, or what a job made, or the sockets. A
+// spawner whose host is gone ends; so do the sandboxes whose links are gone as
+// well.
 //
 // # Layers
 //

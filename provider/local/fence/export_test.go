@@ -42,6 +42,17 @@ func EncodeRequest(id uint64, o *Order, group bool, to Places) []byte {
 	return r.encode()
 }
 
+// EncodeWays writes a request for ways down.
+func EncodeWays(id uint64, w Ways) []byte {
+	return (&request{id: id, kind: kindWays, ways: w}).encode()
+}
+
+// DecodeWays reads what EncodeWays wrote.
+func DecodeWays(b []byte) (Ways, error) {
+	r, err := decodeRequest(b)
+	return r.ways, err
+}
+
 // DecodeRequest reads what EncodeRequest wrote.
 func DecodeRequest(b []byte) (id uint64, o *Order, group bool, to Places, err error) {
 	r, err := decodeRequest(b)

@@ -187,6 +187,19 @@ func (s *Spawner) Resize(ctx context.Context, handles []int, to Places) error {
 	return err
 }
 
+// OpenWays is [OpenWays] in the spawner.
+func (s *Spawner) OpenWays(ctx context.Context, process int, w Ways) ([]int, error) {
+	a, err := s.call(ctx, &request{kind: kindWays, ways: w}, []int{process})
+	if err == nil && len(a.files) != w.count() {
+		err = ErrEnded
+	}
+	if err != nil {
+		closeAll(a.files)
+		return nil, err
+	}
+	return a.files, nil
+}
+
 // call sends a request and waits for the answer.
 func (s *Spawner) call(ctx context.Context, r *request, files []int) (reply, error) {
 	s.mu.Lock()

@@ -127,6 +127,7 @@ func opened(t testing.TB) (executable, proc int) {
 type builder interface {
 	Build(ctx context.Context, o fence.Order, h fence.Handles) (fence.Sandbox, error)
 	Resize(ctx context.Context, handles []int, to fence.Places) error
+	OpenWays(ctx context.Context, process int, w fence.Ways) ([]int, error)
 	Close() error
 }
 
@@ -139,6 +140,10 @@ func (d direct) Build(_ context.Context, o fence.Order, h fence.Handles) (fence.
 
 func (d direct) Resize(_ context.Context, handles []int, to fence.Places) error {
 	return fence.Resize(handles, to)
+}
+
+func (d direct) OpenWays(_ context.Context, process int, w fence.Ways) ([]int, error) {
+	return fence.OpenWays(process, w)
 }
 
 // open makes one of the two builders, which the end of the test closes.

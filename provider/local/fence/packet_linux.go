@@ -15,12 +15,13 @@ const (
 	kindBuild byte = 1 + iota
 	kindResize
 	kindJob
+	kindWays
 )
 
 // Bounds of a packet: a plan is the largest.
 const (
 	maxPacket = 160 << 10
-	maxFiles  = 16 + 2*MaxVolumes
+	maxFiles  = max(16+2*MaxVolumes, MostPorts+2)
 )
 
 // request is what the host wants.
@@ -31,6 +32,7 @@ type request struct {
 	group  bool   // the descriptor after the link is a group
 	places Places // of a resize
 	job    Job
+	ways   Ways   // of ways
 }
 
 func (r *request) encode() []byte {
@@ -41,21 +43,23 @@ func (r *request) encode() []byte {
 	e.Bool(r.group)
 	r.places.encode(&e)
 	r.job.encode(&e)
+	r.ways.encode(&e)
 	return e.Bytes()
 }
 
 func decodeRequest(b []byte) (r request, err error) {
 	d := protocol.NewDecoder(b)
-	r.id, r.kind = d.Uint(), d.Byte(kindJob)
+	r.id, r.kind = d.Uint(), d.Byte(kindWays)
 	r.order.decode(d)
 	r.group = d.Bool()
 	r.places.decode(d)
 	r.job.decode(d)
+	r.ways.decode(d)
 	return r, d.End()
 }
 
 // answer is what became of it. The descriptors that come with it are the process
-// and the others of a sandbox, or what a job made.
+// and the others of a sandbox, or what a job made, or the sockets of ways.
 type answer struct {
 	id    uint64
 	pid   int

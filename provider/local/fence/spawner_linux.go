@@ -106,6 +106,12 @@ func (s *spawner) answer(r request, files []int) {
 		var done Done
 		done, err = s.builder.Tools().Do(r.job, files)
 		made, a.bytes = done.Files, done.Bytes
+	case kindWays:
+		if len(files) == 1 {
+			made, err = OpenWays(files[0], r.ways)
+		} else {
+			err = protocol.ErrMalformed
+		}
 	default:
 		err = protocol.ErrMalformed
 	}
