@@ -26,7 +26,7 @@ var allowed = map[string][]string{
 
 	"provider/fake":         {""},
 	"provider/all":          {"", "provider/fake", "provider/local"},
-	"provider/local":        {"", "internal/guest", "internal/guest/agent", "internal/keeper", "internal/linux/*", "provider/local/fence"},
+	"provider/local":        {"", "internal/egress", "internal/guest", "internal/guest/agent", "internal/keeper", "internal/linux/*", "provider/local/fence"},
 	"provider/local/fence":  {"internal/guest/protocol", "internal/linux/*"},
 	"provider/providertest": {"", "provider/providertest/escape"},
 

@@ -159,7 +159,12 @@ type boundSecret struct {
 	header, value string
 }
 
-// compile checks a config.
+// Check reports the first thing that is wrong with a config.
+func (c Config) Check() error {
+	_, err := compile(c)
+	return err
+}
+
 func compile(c Config) (*policy, error) {
 	p := &policy{private: c.Private, limits: c.Limits.filled()}
 	if err := c.Limits.Check(); err != nil {

@@ -17,12 +17,6 @@ func Allows(list []string, name string, port uint16) (bool, error) {
 	return r.allows(name, port), err
 }
 
-// Compile checks a config.
-func Compile(c Config) error {
-	_, err := compile(c)
-	return err
-}
-
 // Bucket is one that is counted in tests.
 type Bucket struct{ b bucket }
 

@@ -184,7 +184,7 @@ func TestNames(t *testing.T) {
 
 func TestConfigs(t *testing.T) {
 	good := egress.Secret{Name: "key", Hosts: []string{"a.test"}, Header: "Authorization", Value: "Bearer hunter2"}
-	if err := egress.Compile(egress.Config{Secrets: []egress.Secret{good}}); err != nil {
+	if err := (egress.Config{Secrets: []egress.Secret{good}}).Check(); err != nil {
 		t.Fatal(err)
 	}
 	for name, change := range map[string]func(*egress.Secret){
@@ -205,7 +205,7 @@ func TestConfigs(t *testing.T) {
 	} {
 		s := good
 		change(&s)
-		err := egress.Compile(egress.Config{Secrets: []egress.Secret{s}})
+		err := egress.Config{Secrets: []egress.Secret{s}}.Check()
 		if cove.CodeOf(err) != cove.Invalid || strings.Contains(fmt.Sprint(err), "hunter2") {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -223,7 +223,7 @@ func TestConfigs(t *testing.T) {
 		"certificate": {CA: &egress.Authority{Certificate: []byte("x")}},
 		"list":        {Network: cove.Network{Mode: cove.NetworkAllow, Allow: []string{"a b"}}},
 	} {
-		if err := egress.Compile(c); cove.CodeOf(err) != cove.Invalid {
+		if err := c.Check(); cove.CodeOf(err) != cove.Invalid {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -231,7 +231,7 @@ func TestConfigs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := egress.Compile(egress.Config{CA: &egress.Authority{Certificate: ca.Certificate, Key: []byte("x")}}); cove.CodeOf(err) != cove.Invalid {
+	if err := (egress.Config{CA: &egress.Authority{Certificate: ca.Certificate, Key: []byte("x")}}).Check(); cove.CodeOf(err) != cove.Invalid {
 		t.Errorf("key: %v", err)
 	}
 	if text := fmt.Sprintf("%v %+v %#v %s", ca, ca, ca, ca.LogValue()); len(text) > 80 {

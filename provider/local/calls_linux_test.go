@@ -84,7 +84,7 @@ func TestRefusals(t *testing.T) {
 		"canceled":    {cove.NewID(), cove.Spec{}, cove.Canceled},
 		"snapshot":    {cove.NewID(), cove.Spec{Snapshot: cove.NewID()}, cove.NotFound},
 		"template":    {cove.NewID(), cove.Spec{Template: "other"}, cove.Invalid},
-		"no such net": {cove.NewID(), cove.Spec{Network: cove.Network{Mode: cove.NetworkOpen}}, cove.Unsupported},
+		"no such net": {cove.NewID(), cove.Spec{Network: cove.Network{Mode: "wide"}}, cove.Invalid},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx := t.Context()

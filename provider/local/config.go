@@ -1,6 +1,9 @@
 package local
 
-import "github.com/cove-sandbox/cove"
+import (
+	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/egress"
+)
 
 // Config says where the provider keeps its things.
 type Config struct {
@@ -20,7 +23,11 @@ type Config struct {
 	// Users is the file that says which users of the host are taken; "" is one
 	// for the whole machine. Only root needs it.
 	Users string
+	// Egress says what the ways out of sandboxes have in common.
+	Egress Egress
 
+	// world is where connections go, in tests.
+	world egress.World
 	// weak leaves out a defence, to see that attacks notice.
 	weak weakness
 }

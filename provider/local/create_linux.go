@@ -83,6 +83,9 @@ func (p *Provider) admit(ctx context.Context, id cove.ID, spec cove.Spec) (*host
 	if err := h.checkVolumes(spec.Volumes); err != nil {
 		return nil, cove.Capabilities{}, spec, err
 	}
+	if _, err := p.cfg.Egress.config(spec.Network, nil); err != nil {
+		return nil, cove.Capabilities{}, spec, err
+	}
 	caps := h.capabilities()
 	return h, caps, spec, caps.Check(name, spec)
 }
@@ -145,7 +148,7 @@ func (p *Provider) forget(id cove.ID) {
 // settle makes something that was built the sandbox of a spec, or ends it. conn
 // is nil where the agent was not greeted yet.
 func (p *Provider) settle(ctx context.Context, m *made, conn *guest.Conn, id cove.ID, spec cove.Spec, caps cove.Capabilities) (cove.Sandbox, error) {
-	s := &sandbox{p: p, id: id, died: make(chan struct{}), conn: conn, groups: m.group, shelf: m.shelf, disk: m.disk, made: m, isolation: caps.For(spec.Workspace.Kind)}
+	s := &sandbox{p: p, id: id, died: make(chan struct{}), conn: conn, groups: m.group, shelf: m.shelf, disk: m.disk, made: m, isolation: caps.For(spec.Workspace.Kind), env: spec.Env}
 	if m.group != nil && m.host.support().Freeze == nil {
 		s.freezer = newFreezer(m.group)
 	}
@@ -168,6 +171,9 @@ func (p *Provider) settle(ctx context.Context, m *made, conn *guest.Conn, id cov
 		err = s.hold(ctx, spec)
 	}
 	if err == nil {
+		err = s.leave(ctx, spec.Network)
+	}
+	if err == nil {
 		err = p.register(s)
 	}
 	if err == nil {
@@ -176,6 +182,9 @@ func (p *Provider) settle(ctx context.Context, m *made, conn *guest.Conn, id cov
 			go s.soft.watch()
 		}
 		return s.face(), nil
+	}
+	if s.way != nil {
+		err = errors.Join(err, s.way.gate.Close())
 	}
 	if s.conn != nil {
 		_ = s.conn.Close()

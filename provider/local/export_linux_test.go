@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/egress"
 	"github.com/cove-sandbox/cove/provider/local/fence"
 )
 
@@ -134,3 +135,9 @@ func Flatten(p *Provider, why error) {
 		h.flatten(why)
 	}
 }
+
+// SetWorld makes connections of sandboxes go elsewhere.
+func (c *Config) SetWorld(w egress.World) { c.world = w }
+
+// HostTrust finds whom a host trusts.
+var HostTrust = hostTrust

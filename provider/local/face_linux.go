@@ -25,6 +25,9 @@ func (s *sandbox) layers() cove.Sandbox {
 	if s.shelf != nil {
 		face = layered{face, s}
 	}
+	if s.way != nil {
+		face = reaching{face, s}
+	}
 	if s.made != nil && s.made.held != nil {
 		face = resumable{face, s}
 	}

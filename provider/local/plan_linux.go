@@ -110,7 +110,7 @@ func newRoot(top, stage string) fence.Root {
 			{Path: "/etc/hosts", Text: "127.0.0.1 localhost " + host + "\n::1 localhost ip6-localhost\n"},
 			{Path: "/etc/nsswitch.conf", Text: "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\n"},
 			{Path: "/etc/passwd", Text: "root:x:0:0:root:/root:/usr/sbin/nologin\nsandbox:x:1000:1000:sandbox:/workspace:/bin/bash\nnobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n"},
-			{Path: "/etc/resolv.conf"},
+			{Path: "/etc/resolv.conf", Text: "nameserver " + nameServer + "\noptions timeout:2 attempts:2\n"},
 		},
 		Devices: []string{"full", "null", "random", "tty", "urandom", "zero"},
 	}

@@ -43,6 +43,9 @@ func New(cfg Config) (*Provider, error) {
 	if cfg.Dir == "" {
 		return nil, cove.InvalidField("dir", "is empty; name the directory of provider %s", name)
 	}
+	if err := cfg.Egress.check(); err != nil {
+		return nil, err
+	}
 	dir, err := filepath.Abs(cfg.Dir)
 	if err != nil {
 		return nil, cove.Wrap(cove.Unavailable, err, "the directory of provider %s cannot be found", name)

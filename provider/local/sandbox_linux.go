@@ -20,11 +20,13 @@ type sandbox struct {
 	id        cove.ID
 	isolation cove.Isolation
 	conn      *guest.Conn
-	groups    *cgroup.Group // nil where there are none
-	freezer   *freezer      // nil where it cannot be paused
-	shelf     *shelf        // nil where there are no layers
-	disk      *disk         // the workspace, if it is on disk
-	soft      *softBounds   // nil where the kernel bounds the workspace
+	groups    *cgroup.Group     // nil where there are none
+	freezer   *freezer          // nil where it cannot be paused
+	shelf     *shelf            // nil where there are no layers
+	disk      *disk             // the workspace, if it is on disk
+	soft      *softBounds       // nil where the kernel bounds the workspace
+	env       map[string]string // of the spec
+	way       *way              // nil where nothing leads out
 
 	mu   sync.Mutex
 	made *made         // nil when it is gone
@@ -175,6 +177,11 @@ func (s *sandbox) Destroy(ctx context.Context) error {
 func (s *sandbox) end(ctx context.Context) error {
 	if s.made == nil {
 		return nil
+	}
+	if s.way != nil {
+		if err := s.way.gate.Close(); err != nil {
+			return err
+		}
 	}
 	if err := s.made.end(ctx); err != nil {
 		return err

@@ -81,6 +81,14 @@ func ways([]string) error {
 	if after, err := netns.Interfaces(); err != nil || !slices.Equal(before, after) {
 		return fmt.Errorf("a thread of ours stayed there: %v, %w", after, err)
 	}
+	self, err := unix.PidfdOpen(os.Getpid(), 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(self)
+	if err := netns.Within(self, func() error { return nil }); err == nil {
+		return errors.New("our own network was entered")
+	}
 	if err := netns.Within(0, func() error { return nil }); err == nil {
 		return errors.New("it entered what is no process")
 	}

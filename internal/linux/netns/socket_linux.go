@@ -1,6 +1,7 @@
 package netns
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"runtime"
@@ -56,9 +57,23 @@ func bind(at netip.AddrPort, kind int) (int, error) {
 	return fd, nil
 }
 
+var errSame = errors.New("the process has no network of its own")
+
+// cookie is a number that only the namespace of the calling thread has. Minimum
+// kernel: Linux 5.14.
+func cookie() (uint64, error) {
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = unix.Close(fd) }()
+	return unix.GetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_NETNS_COOKIE)
+}
+
 // Within calls f on a thread that is in the network namespace of a process, which
 // a pidfd names, and that ends afterwards. The caller needs CAP_SYS_ADMIN over
-// that namespace and over its own, and must be allowed to trace the process.
+// that namespace and over its own, and must be allowed to trace the process. A
+// process in the caller's own namespace is refused, where the kernel can tell.
 // Minimum kernel: Linux 5.8.
 func Within(process int, f func() error) error {
 	done := make(chan error, 1)
@@ -78,8 +93,13 @@ func within(process int, f func() error, done chan<- error) {
 		done <- err
 		return
 	}
+	home, homeErr := cookie()
 	if err := unix.Setns(process, unix.CLONE_NEWNET); err != nil {
 		done <- fmt.Errorf("enter the network of a process: %w", err)
+		return
+	}
+	if there, err := cookie(); err == nil && homeErr == nil && there == home {
+		done <- errSame
 		return
 	}
 	done <- f()

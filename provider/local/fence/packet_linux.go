@@ -32,7 +32,7 @@ type request struct {
 	group  bool   // the descriptor after the link is a group
 	places Places // of a resize
 	job    Job
-	ways   Ways   // of ways
+	ways   Ways // of ways
 }
 
 func (r *request) encode() []byte {

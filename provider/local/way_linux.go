@@ -1,0 +1,307 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"maps"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/egress"
+	"github.com/cove-sandbox/cove/provider/local/fence"
+)
+
+// nameServer is where programs ask for names. It is in the read-only root, for
+// sandboxes with and without a network: without, nothing leads there.
+const nameServer = "198.18.0.1"
+
+// openPorts are those that lead out of a sandbox with mode open. Each needs a
+// socket, which keeps programs of the sandbox from listening there: so they are
+// those below 1024, where programs cannot listen anyway, and few more that are
+// seldom listened on. Those of mail are not among them.
+var openPorts = []uint16{21, 22, 43, 80, 88, 110, 119, 123, 143, 389, 443, 554, 563, 636, 853, 873, 989, 990, 993, 995, 8443, 9418, 11371}
+
+// way is how a sandbox gets out.
+type way struct {
+	gate gateway
+	mode cove.NetworkMode
+
+	mu    sync.Mutex        // held while it is changed
+	ports map[uint16]bool   // guarded by mu; have a socket
+	ca    *egress.Authority // guarded by mu; nil until there is a secret
+
+	trusts atomic.Bool // programs are told of the authority
+}
+
+// reaching is a sandbox with a way out. It implements [cove.Egress] besides.
+type reaching struct {
+	cove.Sandbox
+
+	s *sandbox
+}
+
+var _ cove.Egress = reaching{}
+
+// Unwrap lets [cove.As] find the powers below.
+func (r reaching) Unwrap() cove.Sandbox { return r.Sandbox }
+
+// leave gives a sandbox its way out, if its network has one.
+func (s *sandbox) leave(ctx context.Context, n cove.Network) error {
+	if n.Mode == cove.NetworkNone {
+		return nil
+	}
+	w := &way{mode: n.Mode, ports: map[uint16]bool{}}
+	c, err := s.change(ctx, w, n)
+	if err != nil {
+		return err
+	}
+	ports, err := w.missing(n)
+	if err != nil {
+		return err
+	}
+	list, err := s.made.host.openSockets(ctx, s.made.process, n.Mode, true, ports)
+	if err != nil {
+		return err
+	}
+	if w.gate, err = openGateway(c, list, s.p.cfg.world); err != nil {
+		return err
+	}
+	w.listens(ports)
+	s.way = w
+	return nil
+}
+
+// change makes a network the config of a gateway. Where it names the first
+// secrets, the sandbox learns whom to trust.
+func (s *sandbox) change(ctx context.Context, w *way, n cove.Network) (egress.Config, error) {
+	if len(n.Secrets) > 0 && w.ca == nil {
+		ca, err := egress.NewAuthority()
+		if err != nil {
+			return egress.Config{}, err
+		}
+		if err := s.tellTrust(ctx, ca); err != nil {
+			return egress.Config{}, err
+		}
+		w.ca = ca
+		w.trusts.Store(true)
+	}
+	return s.p.cfg.Egress.config(n, w.ca)
+}
+
+// missing returns the ports of a network that have no socket yet.
+func (w *way) missing(n cove.Network) ([]uint16, error) {
+	want := openPorts
+	if n.Mode == cove.NetworkAllow {
+		more, err := egress.Ports(n.Allow)
+		if err != nil {
+			return nil, err
+		}
+		want = append([]uint16{80, 443}, more...)
+	}
+	var list []uint16
+	for _, port := range want {
+		if port == 53 {
+			return nil, cove.Errorf(cove.Unsupported, "network.allow: port 53 leads to the name server of the sandbox, and to no other").
+				With("field", "network.allow").Remedy("leave it out: names are answered without it")
+		}
+		if !w.ports[port] {
+			list = append(list, port)
+		}
+	}
+	slices.Sort(list)
+	return list, nil
+}
+
+func (w *way) listens(ports []uint16) {
+	for _, port := range ports {
+		w.ports[port] = true
+	}
+}
+
+// openSockets opens ways out of the sandbox of a process; first says that they
+// are the first.
+func (h *hostSide) openSockets(ctx context.Context, process int, mode cove.NetworkMode, first bool, ports []uint16) (s sockets, err error) {
+	defer func() {
+		if err != nil {
+			s.close()
+		}
+	}()
+	open := fence.Ways{}
+	if mode == cove.NetworkOpen {
+		open.Both = hasIPv6()
+	}
+	if first {
+		one := open
+		one.Server, one.Local = nameServer, []string{egress.Range.String()}
+		if mode == cove.NetworkOpen {
+			one.Local = append(one.Local, "0.0.0.0/0")
+		}
+		if one.Both {
+			one.Local = append(one.Local, "::/0")
+		}
+		fds, err := h.openWays(ctx, process, one)
+		if err != nil {
+			return s, unopened(err)
+		}
+		s.packets, s.streams = fds[:1], fds[1:]
+	}
+	for part := range slices.Chunk(ports, fence.MostPorts) {
+		more := open
+		more.Ports = part
+		fds, err := h.openWays(ctx, process, more)
+		if err != nil {
+			return s, unopened(err)
+		}
+		s.ports = append(s.ports, fds...)
+	}
+	return s, nil
+}
+
+// hasIPv6 reports whether the kernel has it.
+var hasIPv6 = sync.OnceValue(func() bool {
+	_, err := os.Stat("/proc/net/if_inet6")
+	return err == nil
+})
+
+// openWays is [fence.OpenWays] by who may.
+func (h *hostSide) openWays(ctx context.Context, process int, w fence.Ways) ([]int, error) {
+	if h.become {
+		return fence.OpenWays(process, w)
+	}
+	_, spawner, err := h.builders()
+	if err != nil {
+		return nil, err
+	}
+	return spawner.OpenWays(ctx, process, w)
+}
+
+// unopened says why there is no way out.
+func unopened(err error) error {
+	if _, ok := errors.AsType[*cove.Error](err); ok || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return cove.Wrap(cove.Conflict, err, "network.allow: a program in the sandbox listens on a port of the list: %s", err).
+			With("field", "network.allow").Remedy("end the program, or leave the port out")
+	case errors.Is(err, syscall.EPERM):
+		return cove.Wrap(cove.Unavailable, err, "the sandbox can get no more ways out: what made it is gone").Remedy("make the sandbox anew")
+	}
+	return cove.Wrap(cove.Unavailable, err, "the way out of a sandbox cannot be opened: %s", err).Remedy("run cove doctor")
+}
+
+// SetNetwork implements [cove.Egress]. Ports that a list names for the first time
+// get sockets; those that it names no longer keep theirs, and nothing goes out.
+func (r reaching) SetNetwork(ctx context.Context, n cove.Network) error {
+	if r.s.isGone() {
+		return r.s.goneError()
+	}
+	n = cove.Spec{Network: n}.Clone().Network
+	if err := (cove.Spec{Network: n}).Validate(); err != nil {
+		return err
+	}
+	w := r.s.way
+	if n.Mode != w.mode {
+		return cove.Errorf(cove.Unsupported, "network.mode: the sandbox was made with %q and keeps it", w.mode).
+			With("field", "network.mode").Remedy("open a session with the network %q", n.Mode)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if _, err := r.s.p.cfg.Egress.config(n, nil); err != nil {
+		return err
+	}
+	ports, err := w.missing(n)
+	if err != nil {
+		return err
+	}
+	c, err := r.s.change(ctx, w, n)
+	if err != nil {
+		return err
+	}
+	if len(ports) > 0 {
+		if err := r.open(ctx, ports); err != nil {
+			return err
+		}
+	}
+	return w.gate.Set(ctx, c)
+}
+
+// open opens sockets for more ports. Callers hold the lock of the way.
+func (r reaching) open(ctx context.Context, ports []uint16) error {
+	h, process, err := r.s.process()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Close(process) }()
+	list, err := h.openSockets(ctx, process, r.s.way.mode, false, ports)
+	if err != nil {
+		return err
+	}
+	if err := r.s.way.gate.Listen(ctx, list); err != nil {
+		return err
+	}
+	r.s.way.listens(ports)
+	return nil
+}
+
+// process returns another descriptor of the first process, which stays what it is
+// when the sandbox is destroyed meanwhile.
+func (s *sandbox) process() (*hostSide, int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.gone || s.made == nil {
+		return nil, -1, s.goneError()
+	}
+	fd, err := unix.FcntlInt(uintptr(s.made.process), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, -1, cove.Wrap(cove.Exhausted, err, "the host has no descriptor left").Reason(cove.ReasonCapacity)
+	}
+	return s.made.host, fd, nil
+}
+
+// Connections implements [cove.Egress].
+func (r reaching) Connections(ctx context.Context, after int64) iter.Seq2[cove.Connection, error] {
+	return func(yield func(cove.Connection, error) bool) {
+		if r.s.isGone() {
+			yield(cove.Connection{}, r.s.goneError())
+			return
+		}
+		list, err := r.s.way.gate.Connections(ctx, after)
+		if err != nil {
+			yield(cove.Connection{}, err)
+			return
+		}
+		for _, c := range list {
+			if err := ctx.Err(); err != nil {
+				yield(cove.Connection{}, err)
+				return
+			}
+			if !yield(c, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Start implements [cove.Sandbox]: programs learn whom to trust, unless they were
+// told otherwise.
+func (r reaching) Start(ctx context.Context, cmd cove.Command) (cove.Process, error) {
+	if r.s.way.trusts.Load() {
+		env := map[string]string{}
+		for _, name := range trustVariables {
+			if _, told := r.s.env[name]; !told {
+				env[name] = trustFile
+			}
+		}
+		maps.Copy(env, cmd.Env)
+		cmd.Env = env
+	}
+	return r.Sandbox.Start(ctx, cmd)
+}
