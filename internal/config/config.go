@@ -36,6 +36,7 @@ type Config struct {
 	Session      Session      `key:"session" doc:"Sessions and the machine's bounds"`
 	Workspace    Workspace    `key:"workspace" doc:"Files of a session"`
 	Volumes      Volumes      `key:"volumes" doc:"Host paths inside sandboxes"`
+	Egress       Egress       `key:"egress" doc:"What sandboxes with a network may reach"`
 	Pool         Pool         `key:"pool" doc:"Sandboxes made ahead of time"`
 	Maintenance  Maintenance  `key:"maintenance" doc:"Background tasks"`
 	Docker       Docker       `key:"docker" doc:"Provider docker"`
@@ -46,9 +47,10 @@ type Config struct {
 	Preview      Preview      `key:"preview" doc:"Previews of ports"`
 	Telemetry    Telemetry    `key:"telemetry" doc:"Traces"`
 
-	// Flavors and Policies can be written in the file only.
+	// Flavors, Policies and Secrets can be written in the file only.
 	Flavors  Flavors  `key:"flavors" shown:"small, medium, large" doc:"Sizes of sandboxes by name, each with cpus, memory and pids. Your own stand beside small (1 CPU, 1 GB), medium (2, 2) and large (4, 4), or replace them."`
 	Policies Policies `key:"policies" shown:"none" doc:"Command policies by name, each with allow, deny and ask (lists of programs), timeout and max_output. A policy file holds one of them. agent-bash is built in."`
+	Secrets  Secrets  `key:"secrets" shown:"none" doc:"Credentials by name that requests of sandboxes get on their way out, each with hosts (as in an allow-list), header, and one of value, value_env (a variable) and value_file. A session names those it wants; the sandbox never sees them."`
 
 	origins map[string]Origin
 }
@@ -96,6 +98,15 @@ type Workspace struct {
 type Volumes struct {
 	Allowed []string      `env:"COVE_VOLUMES" key:"allowed" shown:"none" doc:"Host paths that may be mounted, with all that is below them: read-only, or for writing, too, with :rw at the end."`
 	Shared  []cove.Volume `env:"MSB_SHARED_VOLUME_PATH" key:"shared" default:"[]" doc:"Volumes that every sandbox gets, as [\"host:sandbox\", \"host:sandbox:ro\"] or with commas between. They are writable unless ro stands at the end."`
+}
+
+// Egress is what holds for the way out of every sandbox that has one.
+type Egress struct {
+	Private     []string      `env:"COVE_EGRESS_PRIVATE" key:"private" shown:"none" doc:"Ranges of private addresses that sandboxes may reach, such as 10.1.0.0/16, if their network allows the name. Everything else that is not public is refused."`
+	Connections int           `env:"COVE_EGRESS_CONNECTIONS" key:"connections" default:"256" min:"1" max:"65536" doc:"Connections of one sandbox at once."`
+	PerSecond   int           `env:"COVE_EGRESS_PER_SECOND" key:"per_second" default:"200" min:"1" max:"65536" doc:"New connections of one sandbox in a second."`
+	Rate        cove.Bytes    `env:"COVE_EGRESS_RATE_KB" key:"rate" unit:"k" min:"1" max:"1073741824" shown:"no bound" doc:"Kilobytes that one sandbox may send and receive in a second."`
+	Idle        time.Duration `env:"COVE_EGRESS_IDLE" key:"idle" default:"300" min:"1" max:"86400" doc:"Seconds without a byte after which a connection is ended."`
 }
 
 // Pool is how many sandboxes wait ready-made.

@@ -98,6 +98,8 @@ flavors:
   huge: {cpus: 8, memory: 16g, pids: 2048}
 policies:
   readers: {allow: [cat, grep, head, tail], deny: [rm], timeout: 10s}
+secrets:
+  github: {hosts: [api.github.com], header: Authorization, value_env: GITHUB_AUTHORIZATION}
 ` + "```" + `
 
 Times are seconds, or written as 90s, 30m, 2h. Sizes are in the unit that the name says, or written as

@@ -34,7 +34,7 @@ func Load(src Sources) (Config, error) {
 		src.Host = thisMachine{}
 	}
 	l := loader{Sources: src, settings: settings(), config: Config{origins: map[string]Origin{}}}
-	for _, step := range []func() error{l.defaults, l.home, l.file, l.environment, l.flags, l.readPolicy, l.derive, l.check} {
+	for _, step := range []func() error{l.defaults, l.home, l.file, l.environment, l.flags, l.readPolicy, l.readSecrets, l.derive, l.check} {
 		if err := step(); err != nil {
 			return Config{}, err
 		}
@@ -62,6 +62,7 @@ func (l *loader) defaults() error {
 	}
 	l.config.Flavors = builtinFlavors()
 	l.config.Policies = Policies{}
+	l.config.Secrets = Secrets{}
 	return nil
 }
 

@@ -52,6 +52,8 @@ func render(s Setting, v reflect.Value) string {
 		return strings.Join(x.Names(), ",")
 	case Policies:
 		return strings.Join(x.Names(), ",")
+	case Secrets:
+		return strings.Join(x.Names(), ",")
 	}
 	if v.IsZero() && s.Default == "" {
 		return ""
@@ -223,6 +225,10 @@ func indented(tree any) string {
 			b.WriteString("}\n")
 		}
 	case Policies:
+		for _, name := range t.Names() {
+			b.WriteString("  " + name + ": " + t[name].inline() + "\n")
+		}
+	case Secrets:
 		for _, name := range t.Names() {
 			b.WriteString("  " + name + ": " + t[name].inline() + "\n")
 		}

@@ -53,7 +53,7 @@ func assemble(ctx context.Context, cfg config.Config, at site) (_ *assembly, err
 	}
 	ec := engineConfig(cfg)
 	home := all.Config{Home: filepath.Join(at.dir, "providers"), Once: at.run != nil, Keep: at.run == nil}
-	list, err := providers(home, at.wanted(&ec))
+	list, err := providers(cfg, home, at.wanted(&ec))
 	if err != nil {
 		return nil, err
 	}

@@ -14,9 +14,13 @@ import (
 // ProviderNames returns the words that SANDBOX_PROVIDER may be in this build.
 func ProviderNames() []string { return all.Names() }
 
-// providers opens some providers of this build.
-func providers(cfg all.Config, names []string) ([]cove.Provider, error) {
-	open := all.Providers(cfg)
+// providers opens some providers of this build, with the settings in cfg.
+func providers(cfg config.Config, as all.Config, names []string) ([]cove.Provider, error) {
+	var err error
+	if as.Egress, err = egressOf(cfg); err != nil {
+		return nil, err
+	}
+	open := all.Providers(as)
 	var list []cove.Provider
 	for _, name := range names {
 		p, err := open[name]()
@@ -31,6 +35,22 @@ func providers(cfg all.Config, names []string) ([]cove.Provider, error) {
 	return list, nil
 }
 
+// egressOf is what the settings say about the ways out of sandboxes.
+func egressOf(cfg config.Config) (all.Egress, error) {
+	private, err := cfg.Egress.Ranges()
+	if err != nil {
+		return all.Egress{}, cove.InvalidField("COVE_EGRESS_PRIVATE", "%.80q is not a range of addresses", err)
+	}
+	e := all.Egress{Private: private, Limits: all.Limits{
+		Connections: cfg.Egress.Connections, PerSecond: cfg.Egress.PerSecond, Rate: cfg.Egress.Rate, Idle: cfg.Egress.Idle,
+	}}
+	for _, name := range cfg.Secrets.Names() {
+		s := cfg.Secrets[name]
+		e.Secrets = append(e.Secrets, all.Secret{Name: name, Hosts: s.Hosts, Header: s.Header, Value: s.Value.Reveal()})
+	}
+	return e, nil
+}
+
 func kernels() cove.Kernels { return fake.Kernels{} }
 func runner() cove.Runner   { return fake.Runner{} }
 
@@ -42,7 +62,7 @@ func Doctor(ctx context.Context, cfg config.Config) (reports []cove.ProviderRepo
 		return nil, cove.Wrap(cove.Unavailable, err, "there is no room for temporary files").Remedy("set TMPDIR to a directory that can be written")
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	list, err := providers(all.Config{Home: dir}, all.Names())
+	list, err := providers(cfg, all.Config{Home: dir}, all.Names())
 	if err != nil {
 		return nil, err
 	}

@@ -115,8 +115,8 @@ func (l Limits) Check() error {
 func (s Secret) Check() error {
 	field := "secrets." + s.Name
 	switch {
-	case s.Name == "" || len(s.Name) > 64 || strings.Trim(s.Name, nameLetters) != "":
-		return cove.InvalidField("secrets", "%.80q is not a name; use letters, digits, - and _", s.Name)
+	case s.Name == "" || len(s.Name) > 64 || strings.Trim(s.Name, nameLetters+".") != "":
+		return cove.InvalidField("secrets", "%.80q is not a name; use letters, digits, - . and _", s.Name)
 	case len(s.Hosts) == 0 || len(s.Hosts) > mostHosts:
 		return cove.InvalidField(field, "has %d hosts; name 1 to %d that it is for", len(s.Hosts), mostHosts)
 	case !isToken(s.Header) || reserved[strings.ToLower(s.Header)]:

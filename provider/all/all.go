@@ -19,7 +19,18 @@ type Config struct {
 	Home string // each provider keeps its state in a directory of its own below it
 	Once bool   // few sandboxes will be made, and none outlives this process
 	Keep bool   // sandboxes outlive this process where they can
+	// Egress is for providers that give sandboxes a way out.
+	Egress Egress
 }
+
+// Egress is what the ways out of sandboxes have in common.
+type Egress = local.Egress
+
+// Secret is a credential that requests get on their way out.
+type Secret = local.Secret
+
+// Limits bounds the connections of a sandbox.
+type Limits = local.Limits
 
 // Names returns the names of all providers, sorted.
 func Names() []string { return slices.Sorted(maps.Keys(Providers(Config{}))) }
@@ -36,7 +47,7 @@ func Providers(cfg Config) map[string]func() (cove.Provider, error) {
 			return p, nil
 		},
 		"local": func() (cove.Provider, error) {
-			p, err := local.New(local.Config{Dir: filepath.Join(cfg.Home, "local"), Once: cfg.Once, Keeper: cfg.Keep})
+			p, err := local.New(local.Config{Dir: filepath.Join(cfg.Home, "local"), Once: cfg.Once, Keeper: cfg.Keep, Egress: cfg.Egress})
 			if err != nil {
 				return nil, err
 			}
