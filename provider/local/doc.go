@@ -17,7 +17,8 @@
 // and bounded in bytes and in files. Programs are user 1000, sandbox. Where the
 // provider is root, each sandbox is another user of the host, so that two
 // sandboxes share nothing even where something else fails. The network is a
-// loopback of its own. Mounts, network and host name belong to a user namespace
+// loopback of its own. Where a spec asks for more, addresses in it lead to sockets
+// that a gateway of the host answers (package egress). Mounts, network and host name belong to a user namespace
 // that programs are not in: even with every privilege in theirs they could
 // change none of them.
 //

@@ -84,7 +84,7 @@ func overlay(base string, _ []string) error {
 		return err
 	}
 	defer func() { _ = one.Close() }()
-	if err := mount.MapOwners(one, proc); err == nil {
+	if err := mount.MapUsers(one, proc); err == nil {
 		return errors.New("owners were mapped by what is no user namespace")
 	}
 	return errors.Join(mount.Attach(one, at), statted(at+"/c"))

@@ -147,30 +147,3 @@ func TestExplain(t *testing.T) {
 		t.Errorf("all went well, and it says %+v", r)
 	}
 }
-
-// Files of one user are shown as those of another.
-func TestMapping(t *testing.T) {
-	linuxtest.NeedRoot(t)
-	linuxtest.NoLeaks(t, "")
-	exe, err := unix.Open("/proc/self/exe", unix.O_PATH|unix.O_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = unix.Close(exe) }()
-	users, err := userns.Mapping(exe, 200_001, 200_002)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = users.Close() }()
-	if to, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", users.Fd())); err != nil || !strings.HasPrefix(to, "user:[") {
-		t.Errorf("it is %q, %v", to, err)
-	}
-	if own, err := os.Readlink("/proc/self/ns/user"); err == nil {
-		if to, _ := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", users.Fd())); to == own {
-			t.Error("it is our own")
-		}
-	}
-	if _, err := userns.Mapping(-1, 1, 2); err == nil {
-		t.Error("nothing was executed")
-	}
-}
