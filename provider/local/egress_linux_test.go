@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -63,7 +64,9 @@ func newOutside(t *testing.T) *outside {
 		}
 		_, _ = fmt.Fprintf(w, "hello %s key=%s body=%s", r.Host, r.Header.Get("X-Key"), body)
 	})
-	plain, secure := httptest.NewServer(say), httptest.NewTLSServer(say)
+	plain, secure := httptest.NewServer(say), httptest.NewUnstartedServer(say)
+	secure.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+	secure.StartTLS()
 	t.Cleanup(plain.Close)
 	t.Cleanup(secure.Close)
 	o := &outside{names: map[string]netip.Addr{}, server: map[netip.AddrPort]string{}, roots: x509.NewCertPool()}
