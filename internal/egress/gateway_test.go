@@ -214,6 +214,31 @@ func TestSecondWall(t *testing.T) {
 	}
 }
 
+// A range that is closed while somebody is on his way into it is closed.
+func TestClosedOnTheWay(t *testing.T) {
+	w := newWorld()
+	w.put("inner.test", site(t), "10.0.0.5")
+	in := open(t, w, func(port int) egress.Config {
+		c := allow("inner.test:%")(port)
+		c.Private = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
+		return c
+	})
+	w.mu.Lock()
+	w.pass = func(a netip.AddrPort) netip.AddrPort {
+		if err := in.Set(allow("inner.test:%")(in.port)); err != nil {
+			t.Error(err)
+		}
+		return a
+	}
+	w.mu.Unlock()
+	if _, err := in.get(in.url("inner.test")); err == nil {
+		t.Error("it went through")
+	}
+	if c := in.line("inner.test"); c.Allowed || !strings.Contains(c.Why, "changed") {
+		t.Errorf("line: %+v", c)
+	}
+}
+
 func TestRedirectToMetadata(t *testing.T) {
 	w := newWorld()
 	w.put("good.test", site(t), "93.184.216.34")

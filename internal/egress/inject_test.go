@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -47,6 +48,7 @@ func api(t *testing.T, secure bool) *httptest.Server {
 			_, _ = fmt.Fprintf(w, "%s %s key=%v x=%v body=%s proto=%d", r.Method, r.Host, r.Header["Authorization"], r.Header["X-Other"], body, r.ProtoMajor)
 		}
 	}))
+	s.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	if secure {
 		s.EnableHTTP2 = true
 		s.StartTLS()

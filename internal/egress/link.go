@@ -162,6 +162,10 @@ func (l *link) run(p *policy) {
 // dial connects to the target, and remembers to what.
 func (l *link) dial(ctx context.Context, p *policy) (net.Conn, error) {
 	conn, to, err := l.g.dial(ctx, p, l.target)
+	if now := l.g.policy.Load(); err == nil && now != p && !reachable(to.Addr(), now.private, l.g.world.Own()) {
+		_ = conn.Close() // it was allowed when we began
+		err = refusal("the rules were changed")
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err != nil {

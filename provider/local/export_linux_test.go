@@ -139,5 +139,8 @@ func Flatten(p *Provider, why error) {
 // SetWorld makes connections of sandboxes go elsewhere.
 func (c *Config) SetWorld(w egress.World) { c.world = w }
 
+// Unopened says why there is no way out.
+var Unopened = unopened
+
 // HostTrust finds whom a host trusts.
 var HostTrust = hostTrust

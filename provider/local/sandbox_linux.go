@@ -178,16 +178,15 @@ func (s *sandbox) end(ctx context.Context) error {
 	if s.made == nil {
 		return nil
 	}
+	var shut error
 	if s.way != nil {
-		if err := s.way.gate.Close(); err != nil {
-			return err
-		}
+		shut = s.way.gate.Close()
 	}
 	if err := s.made.end(ctx); err != nil {
 		return err
 	}
 	s.made = nil
-	return nil
+	return shut
 }
 
 // outOfMemory returns a question: did the kernel kill somebody for want of
