@@ -124,10 +124,11 @@ func undisked(err error) error {
 // mounts it. All its blocks are taken from the host's disk at once: what a
 // sandbox was promised, others cannot use up.
 func (d *disks) copyMold(ctx context.Context, w *disk, size fence.Bounds, owner uint32) error {
-	mold, err := d.molds.get(ctx, (size.Size+block-1)/block, size.Files)
+	mold, err := d.molds.open(ctx, (size.Size+block-1)/block, size.Files)
 	if err != nil {
 		return err
 	}
+	defer func() { _ = mold.Close() }()
 	if err := copySparse(mold, w.path); err != nil {
 		return err
 	}
@@ -158,12 +159,7 @@ func (d *disk) makeDir() (err error) {
 }
 
 // copySparse copies what is not a hole, and then takes the room of all that is.
-func copySparse(from, to string) (err error) {
-	in, err := os.Open(from) //nolint:gosec // ours
-	if err != nil {
-		return err
-	}
-	defer func() { _ = in.Close() }()
+func copySparse(in *os.File, to string) (err error) {
 	info, err := in.Stat()
 	if err != nil {
 		return err

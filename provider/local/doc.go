@@ -14,7 +14,10 @@
 // The root is a file system in memory that cannot be written to, with the host's
 // /usr, a private /etc that knows two users, a handful of devices, and three
 // places that can be written to: /workspace, /tmp and /dev/shm, each in memory
-// and bounded in bytes and in files. Programs are user 1000, sandbox. Where the
+// and bounded in bytes and in files. The workspace can be on disk instead: in an
+// image of a file system of its own where the provider is root, and elsewhere in
+// a directory that is looked at from time to time. Volumes are copies of the
+// host's mounts, and a sandbox that has some has a root of its own for them. Programs are user 1000, sandbox. Where the
 // provider is root, each sandbox is another user of the host, so that two
 // sandboxes share nothing even where something else fails. The network is a
 // loopback of its own. Where a spec asks for more, addresses in it lead to sockets

@@ -48,26 +48,30 @@ func findMkfs() (string, error) {
 // maxMolds bounds how many are kept.
 const maxMolds = 16
 
-// get returns the path of an image with room for so many blocks and files.
-func (m *molds) get(ctx context.Context, blocks, files int64) (string, error) {
+// open opens an image with room for so many blocks and files. The caller closes
+// it.
+func (m *molds) open(ctx context.Context, blocks, files int64) (*os.File, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	path := filepath.Join(m.dir, strconv.FormatInt(blocks, 10)+"-"+strconv.FormatInt(files, 10))
-	if _, err := os.Stat(path); err == nil {
-		return path, nil
+	if f, err := os.Open(path); err == nil { //nolint:gosec // ours
+		return f, nil
 	}
 	if err := os.MkdirAll(m.dir, 0o700); err != nil {
-		return "", err
+		return nil, err
 	}
 	if err := m.thin(); err != nil {
-		return "", err
+		return nil, err
 	}
 	temp := filepath.Join(m.dir, "new")
 	defer func() { _ = os.Remove(temp) }()
 	if err := m.cast(ctx, temp, blocks, files); err != nil {
-		return "", err
+		return nil, err
 	}
-	return path, os.Rename(temp, path)
+	if err := os.Rename(temp, path); err != nil {
+		return nil, err
+	}
+	return os.Open(path) //nolint:gosec // ours
 }
 
 // thin makes place for another mold.

@@ -155,5 +155,6 @@ func explainVolume(err error) (error, bool) {
 		return cove.Wrap(cove.Unsupported, err, "volumes: the file system, or one that is mounted below it, cannot show its files as those of a sandbox's user: %s", text).
 			With("field", "volumes").Remedy("mount it read-only, or use a directory of another file system"), true
 	}
-	return cove.Wrap(cove.Invalid, err, "volumes: %s", text).With("field", "volumes"), true
+	return cove.Wrap(cove.Invalid, err, "volumes: %s", text).With("field", "volumes").
+		Remedy("see that source and target are there; what was mounted on the host after cove began, cove may see only when it is restarted"), true
 }

@@ -13,6 +13,8 @@ func volumeTests() []test {
 		{"write_reaches_the_host", volumeWrite},
 		{"link_in_a_volume_stays_inside", volumeLink},
 		{"destroy_keeps_the_host_files", volumeSurvives},
+		{"missing_source_is_invalid", volumeMissing},
+		{"two_see_each_others_files", volumeTwice},
 	}
 }
 
@@ -74,4 +76,28 @@ func volumeSurvives(e *env) {
 	e.must(s.Destroy(e.ctx()), "destroy")
 	_, err := os.Stat(filepath.Join(dir, "given"))
 	e.check(err, "a host file after Destroy")
+}
+
+func volumeMissing(e *env) {
+	e.needs("volumes", e.caps.Volumes)
+	for _, write := range []bool{false, true} {
+		_, err := e.p.Create(e.ctx(), cove.NewID(), e.spec(func(s *cove.Spec) {
+			s.Volumes = []cove.Volume{{Source: filepath.Join(e.TempDir(), "none"), Target: "/data", Write: write}}
+		}))
+		e.wants(cove.Invalid, err, "a volume that is not there")
+	}
+	equal(e, len(e.ids()), 0, "the number of sandboxes")
+}
+
+// volumeTwice: one sandbox writes what another reads, under another name.
+func volumeTwice(e *env) {
+	dir, s := e.volume(true)
+	other := e.sandbox(func(s *cove.Spec) {
+		s.Volumes = []cove.Volume{{Source: dir, Target: "/mnt/in/side"}, {Source: dir, Target: "/srv/again", Write: true}}
+	})
+	e.write(s, "/data/word", "hello")
+	e.prints(other, "hellohello", "cat /mnt/in/side/word /srv/again/word")
+	if r := e.sh(other, "echo x > /mnt/in/side/word"); r.ExitCode == 0 {
+		e.Errorf("what is read-only under one name was written to under it")
+	}
 }

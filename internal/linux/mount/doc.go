@@ -7,5 +7,6 @@
 // that stays writable is an error and never an oversight.
 //
 // Minimum kernel: Linux 3.8; [OpenTree], [NewTmpfs] and [Attach] need 5.2.
+// [Find] needs 5.6, [Confine] and [MapUsers] 5.12, and so do the file systems.
 // Before 5.12 [Restrict] walks over the mounts one by one and looks afterwards.
 package mount

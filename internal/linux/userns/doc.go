@@ -3,8 +3,8 @@
 //
 // [Probe] does not guess: it makes the namespaces and tries what a sandbox
 // needs. Only what fails is explained, by looking at the settings that are known
-// to forbid it. The package must not keep namespaces open or change settings;
-// remedies are for people to apply.
+// to forbid it. The package must not keep namespaces open, but for what [New]
+// returns, or change settings; remedies are for people to apply.
 //
 // Minimum kernel: Linux 3.8 for the namespaces, 3.15 for [Leases].
 package userns

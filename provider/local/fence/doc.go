@@ -12,7 +12,8 @@
 // root. Otherwise, and for a host that makes many, a spawner does: a small
 // process that has already turned the read-only root into its own and waits for
 // orders on a socket. Each of its sandboxes then only adds what is private.
-// [Main] is that process.
+// [Main] is that process. One of its threads keeps the host's view of files, from
+// which volumes are copied.
 //
 // [Ways] lead out of a sandbox that stands already: sockets in its network that
 // somebody outside answers.
@@ -23,8 +24,8 @@
 // of the guest's protocol. The host sends the plan first, with the agent's
 // executable and a descriptor of /proc; the answer says whether the root stands.
 // Then each request has a number, a kind (1 build, 2 resize, 3 job, 4 ways) and a
-// body, with descriptors: the link, the group and the tasks of a build, the places
-// of a resize, what a job is about, the first process of the sandbox that gets
+// body, with descriptors: the link, the group, the volumes and the tasks of a build,
+// the places of a resize, what a job is about, the first process of the sandbox that gets
 // ways out. The answer has the number, the step that was refused and the kernel's
 // error, or the process and its descriptors, or what a job made, or the sockets. A
 // spawner whose host is gone ends; so do the sandboxes whose links are gone as
