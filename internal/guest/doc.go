@@ -30,10 +30,13 @@
 //
 //	request            body      streams       reply
 //	hello              –                       Greeting
+//	kept               Poke                    Greeting: the programs after one
 //	start              Start     see Stdio     –, with TTY the terminal (both ways)
 //	signal             Poke                    –
 //	kill               Poke                    –, when the tree is gone
 //	resize             Poke                    –
+//	forget             Poke                    –
+//	leave              –                       none
 //	stat               File                    Info
 //	read list archive  File      1 written     –, then records
 //	write unpack       File      1 read        – after the last record
@@ -45,8 +48,25 @@
 //
 // A reply begins with an errno, a reason and a short text; all are empty when
 // the request was done. An agent that does not know a request says so with a
-// reason. Both sides have the same version, which hello compares: an agent is
-// started from the executable of its host.
+// reason. Both sides must have the same version, which hello compares. It is that
+// of the protocol: a host may be of a newer build than the agent it finds.
+//
+// # Hosts
+//
+// An agent serves one host at a time, and may serve several in turn over one
+// link, if somebody holds the host's end of it open meanwhile. Each begins with
+// hello. The first is answered at once. A later one makes the agent end all
+// programs that are not kept, with all that they started; leave does the same,
+// and is sent by who holds the link when a host is gone. What else a host has
+// begun, such as file calls, watches and connections, ends with its streams; with
+// frames the agent ends all of them.
+//
+// The greeting names the programs that are kept, in the order of their ids, and
+// for those that have ended how; where there are too many for a message, the host
+// asks for the rest. It also has the highest id of the hosts before, above which
+// the new one goes on. A host begins with an id that it draws by lot: replies and
+// events for others that are still on their way are none of its own, and are
+// dropped.
 //
 // # Transports
 //
@@ -91,12 +111,25 @@
 // in the background that hold the pipes, or go on writing, hold up nobody; they
 // find the pipe closed.
 //
+// # Programs that are kept
+//
+// A start with a name makes the agent keep the program: it outlives its host, and
+// its end is remembered until it is forgotten. At most 512 are. What cannot be
+// executed is kept as well, as a program that said so and ended with 127 or 126.
+//
+// The agent holds none of a program's streams. Of one that is kept, somebody
+// beside the host does (Holder): the host hands him its ends of the pipes before
+// the start, or the terminal after it, and gets what he reads, from the first
+// byte on, as often as it likes. When the program has ended, the host tells him;
+// from then on the rule above holds for what he reads. With frames the streams
+// are the host's own, and end with it.
+//
 // # Failures
 //
 // A message that is malformed, a reply with streams that were not asked for, a
 // descriptor of another kind than asked for, data beyond its credit: the host
 // ends the connection. So it does when the agent is gone or takes no messages
 // for 30 seconds. Then every call ends with unavailable, and so do programs
-// whose end was not seen. An agent whose host is gone kills everything and ends.
+// whose end was not seen. An agent whose link has ended kills everything and ends.
 // Replies that nobody waits for are dropped: their call has ended.
 package guest

@@ -35,6 +35,12 @@
 // snapshot that it was made from do not count, and what it changes or removes of
 // files that it shares still takes the room that it took.
 //
+// # How long it lives
+//
+// A sandbox ends with its provider, unless Config.Keeper is set: then a process
+// beside it (package keeper) holds what keeps the sandbox alive, and the next
+// provider of the same directory attaches to it.
+//
 // The package must not run anything of a sandbox's on the host, nor look at a
 // sandbox's files through a path of the host.
 package local
