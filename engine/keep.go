@@ -119,7 +119,9 @@ func within[T any](ctx context.Context, d time.Duration, list func(context.Conte
 func (e *Engine) resumeProgram(ctx context.Context, l *lease, r cove.Resumer, n keepNote) error {
 	x := &execution{e: e, l: l, id: n.Output, follow: true, resumed: true, keep: keepName(n.PID)}
 	x.limited, x.over = context.WithCancelCause(context.Background())
+	l.mu.Lock()
 	x.counted = slices.Contains(l.rec.Counted, n.PID)
+	l.mu.Unlock()
 	limits := n.left(time.Now())
 	// What the last server wrote down has no index. All of it comes once more.
 	if err := e.cfg.Output.Remove(outputName(l.id, x.id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -194,8 +196,7 @@ func runsOn() error {
 // tenant's, so that the next server does not add it again.
 func (e *Engine) booked(ctx context.Context, l *lease, pid cove.PID) {
 	l.mu.Lock()
-	l.rec.Counted = slices.DeleteFunc(l.rec.Counted, func(p cove.PID) bool { return l.procs[p] == nil })
-	l.rec.Counted = append(slices.Clone(l.rec.Counted), pid)
+	l.rec.Counted = append(slices.Clone(l.rec.Counted), pid) // somebody may be writing the old one down
 	live := l.rec.State == cove.Running || l.rec.State == cove.Paused
 	l.mu.Unlock()
 	if !live {

@@ -200,6 +200,14 @@ func (l *lease) oldest() []*process {
 
 // dropPrograms frees what is held of programs that left the table.
 func (e *Engine) dropPrograms(ctx context.Context, l *lease, sandbox cove.Sandbox, old []*process) {
+	if len(old) == 0 {
+		return
+	}
+	l.change(func(s *cove.Session) {
+		s.Counted = slices.DeleteFunc(slices.Clone(s.Counted), func(pid cove.PID) bool {
+			return slices.ContainsFunc(old, func(pr *process) bool { return pr.info.PID == pid })
+		})
+	})
 	r, ok := cove.As[cove.Resumer](sandbox)
 	for _, pr := range old {
 		removeLogs([]*spool.Log{pr.x.log})

@@ -106,7 +106,7 @@ func (e *Engine) recoverLive(ctx context.Context, l *lease, s *cove.Session) err
 	case err != nil: // nobody knows whether its sandbox lives: keep it for the next start
 		e.cfg.Logger.WarnContext(ctx, "session kept until its provider is back", sessionAttr(s.ID), providerAttr(s.Provider), errAttr(err))
 		l.letGo(ctx)
-		l.rec.State, l.rec.Cause = cove.Failed, cove.ReasonProviderDown
+		l.change(func(r *cove.Session) { r.State, r.Cause = cove.Failed, cove.ReasonProviderDown })
 		return e.takeUp(ctx, l)
 	}
 	l.ticket = e.gate.Admit(admission.Claim{Tenant: s.Tenant, Memory: s.Spec.Resources.Memory})

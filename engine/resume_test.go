@@ -258,7 +258,9 @@ func TestCPUTimeIsBookedOnce(t *testing.T) {
 		}
 		want += x.CPU
 	}
-	add(background(t, p, s.ID, spin).PID)
+	for range 70 { // more than are remembered
+		add(background(t, p, s.ID, spin).PID)
+	}
 	going := background(t, p, s.ID, cove.ExecRequest{Line: "read l; i=0; while [ $i -lt 300 ]; do i=$((i+1)); done", KeepStdin: true})
 	used := func() time.Duration {
 		got, err := w.store.AddCPU(t.Context(), cove.DefaultTenant, 0)

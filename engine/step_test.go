@@ -22,6 +22,7 @@ type stopper struct {
 	mu      sync.Mutex
 	armed   bool
 	n       int
+	inside  int    // who is doing what a step was for
 	last    string // the step it stopped at
 	stopped chan struct{}
 	free    chan struct{}
@@ -43,7 +44,29 @@ func (s *stopper) arm() {
 // release lets those go who wait; they get an error.
 func (s *stopper) release() { close(s.free) }
 
-func (s *stopper) step(name string) error {
+// step is before something that is done.
+func (s *stopper) step(name string) error { return s.pass(name, false) }
+
+// enter is step for what other goroutines may be in the middle of when the world
+// stops: it stops when they are done, and have called leave.
+func (s *stopper) enter(name string) error { return s.pass(name, true) }
+
+func (s *stopper) leave() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.inside--
+	s.settle()
+}
+
+// settle tells that the world has stopped, once it has. The caller holds mu.
+func (s *stopper) settle() {
+	if s.n == s.at && s.inside == 0 {
+		close(s.stopped)
+		s.inside = -1
+	}
+}
+
+func (s *stopper) pass(name string, enters bool) error {
 	s.mu.Lock()
 	if s.armed && s.n < s.at {
 		if s.n++; s.n == s.at {
@@ -51,10 +74,13 @@ func (s *stopper) step(name string) error {
 			if s.kill != nil {
 				s.kill()
 			}
-			close(s.stopped)
+			s.settle()
 		}
 	}
 	over := s.n == s.at
+	if !over && enters {
+		s.inside++
+	}
 	s.mu.Unlock()
 	if over {
 		<-s.free
@@ -77,7 +103,14 @@ func (s *stopper) watch(c *engine.Config) {
 	c.Archives = stepArchives{c.Archives, s}
 }
 
-func (s *stopper) hook(step string, _ cove.ID) error { return s.step("provider " + step) }
+// hook is for the provider. It leaves out what happens to files: an archive is
+// read ahead of the one who writes it, and the streams have steps of their own.
+func (s *stopper) hook(step string, _ cove.ID) error {
+	if step == "file" {
+		return nil
+	}
+	return s.step("provider " + step)
+}
 
 type stepStore struct {
 	cove.Store
@@ -86,58 +119,66 @@ type stepStore struct {
 }
 
 func (d stepStore) PutSession(ctx context.Context, rec *cove.Session) error {
-	if err := d.s.step("store put session " + string(rec.State)); err != nil {
+	if err := d.s.enter("store put session " + string(rec.State)); err != nil {
 		return err
 	}
+	defer d.s.leave()
 	return d.Store.PutSession(ctx, rec)
 }
 
 func (d stepStore) DeleteSession(ctx context.Context, id cove.ID) error {
-	if err := d.s.step("store delete session"); err != nil {
+	if err := d.s.enter("store delete session"); err != nil {
 		return err
 	}
+	defer d.s.leave()
 	return d.Store.DeleteSession(ctx, id)
 }
 
 func (d stepStore) PutSnapshot(ctx context.Context, rec *cove.Snapshot) error {
-	if err := d.s.step("store put snapshot"); err != nil {
+	if err := d.s.enter("store put snapshot"); err != nil {
 		return err
 	}
+	defer d.s.leave()
 	return d.Store.PutSnapshot(ctx, rec)
 }
 
 func (d stepStore) DeleteSnapshot(ctx context.Context, id cove.ID) error {
-	if err := d.s.step("store delete snapshot"); err != nil {
+	if err := d.s.enter("store delete snapshot"); err != nil {
 		return err
 	}
+	defer d.s.leave()
 	return d.Store.DeleteSnapshot(ctx, id)
 }
 
 func (d stepStore) TakeClaim(ctx context.Context, c cove.Claim, now time.Time) (*cove.Claim, error) {
-	if err := d.s.step("store take claim"); err != nil {
+	if err := d.s.enter("store take claim"); err != nil {
 		return nil, err
 	}
+	defer d.s.leave()
 	return d.Store.TakeClaim(ctx, c, now)
 }
 
 func (d stepStore) SetClaim(ctx context.Context, tenant, key string, result cove.ID) error {
-	if err := d.s.step("store set claim"); err != nil {
+	if err := d.s.enter("store set claim"); err != nil {
 		return err
 	}
+	defer d.s.leave()
 	return d.Store.SetClaim(ctx, tenant, key, result)
 }
 
 func (d stepStore) DropClaim(ctx context.Context, tenant, key string) error {
-	if err := d.s.step("store drop claim"); err != nil {
+	if err := d.s.enter("store drop claim"); err != nil {
 		return err
 	}
+	defer d.s.leave()
 	return d.Store.DropClaim(ctx, tenant, key)
 }
 
 func (d stepStore) AddCPU(ctx context.Context, tenant string, t time.Duration) (time.Duration, error) {
-	if err := d.s.step("store add cpu"); err != nil {
+	if err := d.s.enter("store add cpu"); err != nil {
 		return 0, err
 	}
+	defer d.s.leave()
 	return d.Store.AddCPU(ctx, tenant, t)
 }
 
@@ -148,9 +189,10 @@ type stepJournal struct {
 }
 
 func (d stepJournal) Append(ctx context.Context, e *cove.Event, durable bool) error {
-	if err := d.s.step("journal " + e.Kind + " " + string(e.Phase)); err != nil {
+	if err := d.s.enter("journal " + e.Kind + " " + string(e.Phase)); err != nil {
 		return err
 	}
+	defer d.s.leave()
 	return d.Journal.Append(ctx, e, durable)
 }
 

@@ -40,6 +40,7 @@ func (e *Engine) rest(ctx context.Context, l *lease) error {
 	}
 	l.mu.Lock()
 	l.sandbox, l.ticket = nil, nil
+	l.rec.Counted = nil // what was kept goes with the sandbox
 	l.mu.Unlock()
 	e.destroy(ctx, sandbox)
 	ticket.Leave()
