@@ -3,6 +3,7 @@ package local
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/internal/egress"
@@ -144,3 +145,12 @@ var Unopened = unopened
 
 // HostTrust finds whom a host trusts.
 var HostTrust = hostTrust
+
+// Gate keeps calls out for a moment.
+type Gate struct{ g gate }
+
+// Enter, Use, Close and Open are the methods of a gate.
+func (g *Gate) Enter() func()              { return g.g.enter() }
+func (g *Gate) Use() func()                { return g.g.use() }
+func (g *Gate) Close(d time.Duration) bool { return g.g.close(d) }
+func (g *Gate) Open()                      { g.g.open() }

@@ -5,7 +5,6 @@ import (
 	"io"
 	"io/fs"
 	"iter"
-	"sync"
 
 	"github.com/cove-sandbox/cove"
 )
@@ -15,8 +14,7 @@ func (s *shelf) inside() (leave func()) {
 	if s == nil {
 		return func() {}
 	}
-	s.gate.RLock()
-	return s.gate.RUnlock
+	return s.gate.enter()
 }
 
 // extra is how many files of the store are no files of the sandbox, beside the
@@ -31,7 +29,7 @@ func (s *shelf) extra() int64 {
 }
 
 // gated are the files of a sandbox, which stay where they are during each call.
-// A watch, an archive and a list use the workspace until their end.
+// What streams uses the workspace until its end.
 type gated struct {
 	cove.Files
 
@@ -52,7 +50,7 @@ func (g gated) Read(ctx context.Context, name string, offset, length int64) (io.
 
 // Write implements [cove.Files].
 func (g gated) Write(ctx context.Context, name string, r io.Reader, mode fs.FileMode) error {
-	defer g.s.inside()()
+	defer g.s.gate.use()()
 	return g.Files.Write(ctx, name, r, mode)
 }
 
@@ -76,7 +74,7 @@ func (g gated) Remove(ctx context.Context, name string) error {
 
 // Unpack implements [cove.Files].
 func (g gated) Unpack(ctx context.Context, dir string, r io.Reader) error {
-	defer g.s.inside()()
+	defer g.s.gate.use()()
 	return g.Files.Unpack(ctx, dir, r)
 }
 
@@ -93,20 +91,20 @@ func (g gated) Watch(ctx context.Context, dir string) iter.Seq2[cove.Change, err
 // throughout keeps the workspace where it is during a walk.
 func throughout[T any](s *shelf, seq iter.Seq2[T, error]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
-		defer s.inside()()
+		defer s.gate.use()()
 		seq(yield)
 	}
 }
 
 // Archive implements [cove.Files].
 func (g gated) Archive(ctx context.Context, dir string) (io.ReadCloser, error) {
-	leave := g.s.inside()
+	leave := g.s.gate.use()
 	r, err := g.Files.Archive(ctx, dir)
 	if err != nil {
 		leave()
 		return nil, err
 	}
-	return &leaving{ReadCloser: r, leave: sync.OnceFunc(leave)}, nil
+	return &leaving{ReadCloser: r, leave: leave}, nil
 }
 
 // leaving is a stream that uses the workspace until it is closed.

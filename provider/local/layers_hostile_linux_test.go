@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/linux/linuxtest"
 	"github.com/cove-sandbox/cove/provider/local"
 	"github.com/cove-sandbox/cove/provider/providertest"
 )
@@ -128,6 +130,54 @@ print(n, open("f").read())'; rm -r walked`)
 			wants(t, cove.Unavailable, trial.Commit(t.Context()), "a commit")
 			must(t, trial.Discard(t.Context()))
 		})
+	}
+}
+
+// A snapshot that cannot be written down is there until the process ends, and
+// somebody is told.
+func TestLayersUnwritten(t *testing.T) {
+	dir := providertest.Dir(t)
+	cfg := local.Config{Dir: dir}
+	p, err := local.New(cfg)
+	must(t, err)
+	providertest.Ready(t, p)
+	if !local.Layers(p) {
+		linuxtest.Need(t, local.Stacking())
+	}
+	s := create(t, p)
+	sh(t, s, `python3 -c '
+import os
+for i in range(2000): os.mkdir("dddd"); os.chdir("dddd")'`)
+	name := cove.NewID()
+	snap, _ := cove.As[cove.Snapshotter](s)
+	_, err = snap.Snapshot(t.Context(), name)
+	must(t, err)
+	local.Written(p)
+	caps, err := p.Probe(t.Context())
+	must(t, err)
+	if !slices.ContainsFunc(caps.Notes, func(n string) bool { return strings.Contains(n, string(name)) }) {
+		t.Errorf("nobody is told: %q", caps.Notes)
+	}
+	_, err = p.Create(t.Context(), cove.NewID(), cove.Spec{Snapshot: name})
+	must(t, err)
+	must(t, p.Close())
+	// A crash leaves a draft, which is no snapshot.
+	draft := filepath.Join(dir, "snapshots", string(name)+".draft")
+	must(t, os.WriteFile(draft, []byte("cove tree 1"), 0o600))
+	p, err = local.New(cfg)
+	must(t, err)
+	defer func() { must(t, p.Close()) }()
+	_, err = p.Create(t.Context(), cove.NewID(), cove.Spec{Snapshot: name})
+	wants(t, cove.NotFound, err, "a snapshot that was never written")
+	if _, err := os.Lstat(draft); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the draft is there still: %v", err)
+	}
+	// Nor is one that is damaged.
+	must(t, os.WriteFile(filepath.Join(dir, "snapshots", string(name)+".tree"), []byte("cove tree 1"), 0o600))
+	_, err = p.Create(t.Context(), cove.NewID(), cove.Spec{Snapshot: name})
+	wants(t, cove.Unavailable, err, "a snapshot that is damaged")
+	if left := ids(t, p); len(left) != 0 {
+		t.Errorf("there are sandboxes %q", left)
 	}
 }
 

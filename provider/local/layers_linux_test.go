@@ -17,7 +17,7 @@ import (
 
 // TestLayersUser is all about layers, as an ordinary user.
 func TestLayersUser(t *testing.T) {
-	linuxtest.Again(t, "^TestLayers(Trial|Busy|Snapshot|Copy|Fork|Limits|Hostile|Gone|Deep|None)")
+	linuxtest.Again(t, "^TestLayers(Trial|Busy|Snapshot|Copy|Fork|Limits|Hostile|Gone|Deep|None|Unwritten)")
 }
 
 // sh runs a line in a sandbox and returns what it printed; a line that fails

@@ -24,9 +24,7 @@ type shelf struct {
 	own       *store
 	namespace int // of the sandbox's mounts
 	owner     uint32
-	// gate is held for reading by all that has the agent do something with files
-	// or programs: for a moment the workspace is not there.
-	gate sync.RWMutex
+	gate      gate // for all that has the agent do something with files or programs
 
 	mu     sync.Mutex
 	bounds fence.Bounds // guarded by mu; of the sandbox's own files
@@ -150,10 +148,10 @@ func (s *shelf) show(ctx context.Context, c change) error {
 func (s *shelf) showOnce(ctx context.Context, c change) error {
 	// Not to be cut short: who waits no longer would not know what is there.
 	ctx = context.WithoutCancel(ctx)
-	if !s.gate.TryLock() {
+	if !s.gate.close(busyPause * busyTries) {
 		return errBusy
 	}
-	defer s.gate.Unlock()
+	defer s.gate.open()
 	move, err := s.still(ctx)
 	if err != nil {
 		return err
