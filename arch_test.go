@@ -59,7 +59,7 @@ var allowed = map[string][]string{
 	"internal/linux/initproc": {"internal/linux", "internal/linux/vfork"},
 
 	// The agent inside a sandbox, the protocol it speaks, and who drives it.
-	"internal/guest":          {"", "internal/guest/protocol"},
+	"internal/guest":          {"", "internal/guest/protocol", "internal/linux/solo"},
 	"internal/guest/agent":    {"internal/guest/protocol", "internal/linux/forkexec"},
 	"internal/guest/protocol": {},
 	"internal/keeper":         {"", "internal/guest/protocol", "internal/spool"},

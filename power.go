@@ -18,6 +18,7 @@ const (
 	PowerFork     Power = "fork"     // its sandboxes are a Forker
 	PowerDial     Power = "dial"     // its sandboxes are a Dialer
 	PowerPrepare  Power = "prepare"  // the provider is a Preparer
+	PowerSolo     Power = "solo"     // the provider is a Soloist
 	PowerTerminal Power = "terminal" // Command.TTY is honored
 	PowerAttach   Power = "attach"   // sandboxes outlive the process that made them
 	PowerResume   Power = "resume"   // its sandboxes are a Resumer
@@ -27,7 +28,7 @@ const (
 
 // Powers returns every power.
 func Powers() []Power {
-	return []Power{PowerPause, PowerSnapshot, PowerFork, PowerDial, PowerPrepare, PowerTerminal, PowerAttach, PowerResume, PowerTrial, PowerEgress}
+	return []Power{PowerPause, PowerSnapshot, PowerFork, PowerDial, PowerPrepare, PowerSolo, PowerTerminal, PowerAttach, PowerResume, PowerTrial, PowerEgress}
 }
 
 // Pauser is a Sandbox that can be stopped and continued without losing state.
@@ -157,11 +158,24 @@ type Mold struct {
 	Provider  string        `json:"provider"`
 	Template  string        `json:"template"`
 	Workspace WorkspaceKind `json:"workspace"`
+	Solo      bool          `json:"solo,omitempty"` // what a Soloist prepares
 }
 
 // Preparer is a Provider that can do the slow part of Create ahead of time.
 type Preparer interface {
 	Prepare(ctx context.Context, m Mold) (Spare, error)
+}
+
+// Soloist is a Provider that can make a sandbox for one program alone, which
+// costs less than one that stays.
+type Soloist interface {
+	// PrepareSolo is Prepare for such a sandbox. What is claimed from the Spare is
+	// fenced in like every other one, and runs one program: Start works once, and
+	// without a terminal. What keeps the program from starting may be told by its
+	// Wait instead. All it started ends with it, and only Destroy is left to do.
+	// All else that a sandbox can do is Unsupported, and so are specs with
+	// volumes, a snapshot, a disk workspace or a way out.
+	PrepareSolo(ctx context.Context, m Mold) (Spare, error)
 }
 
 // Spare is a prepared sandbox that belongs to nobody yet.

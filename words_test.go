@@ -203,7 +203,7 @@ func TestStates(t *testing.T) {
 			t.Errorf("%s is live: %v", s, s.Live())
 		}
 	}
-	if len(cove.Outcomes()) != 7 || len(cove.Powers()) != 10 {
+	if len(cove.Outcomes()) != 7 || len(cove.Powers()) != 11 {
 		t.Error("an outcome or a power is missing from its list")
 	}
 	if (cove.Stats{}).ReuseRate() != 0 || (cove.Stats{Opened: 4, Reused: 1}).ReuseRate() != 0.25 {

@@ -36,6 +36,10 @@ type Config struct {
 	// be on the disk before an action may also get there while the action goes on,
 	// if the Journal has Begin; the answer waits for it.
 	Fleeting bool
+	// Solo says that each session runs one program, in the foreground and without a
+	// terminal, and nothing else. Where the provider can, and the spec asks for
+	// nothing that stays, its sandbox is made for that: [cove.Mold].
+	Solo bool
 	// Spare returns a spare that somebody prepared for a session before the engine
 	// was there. It is asked before the pool. nil: there is none.
 	Spare func(ctx context.Context, m cove.Mold) (cove.Spare, bool)

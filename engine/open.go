@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -203,11 +204,18 @@ func (e *Engine) fromPool(ctx context.Context, s *cove.Session) (cove.Sandbox, e
 	if s.Spec.Snapshot != "" {
 		return nil, nil //nolint:nilnil // no spare has these files: the caller makes one
 	}
-	mold := moldOf(s.Provider, s.Spec)
+	mold := e.cfg.moldOf(s.Provider, s.Spec)
 	if e.cfg.Spare != nil {
 		if spare, ok := e.cfg.Spare(ctx, mold); ok {
 			return spare.Claim(ctx, s.ID, s.Spec)
 		}
+	}
+	if mold.Solo {
+		spare, err := e.prepare(ctx, mold)
+		if err != nil {
+			return nil, err
+		}
+		return spare.Claim(ctx, s.ID, s.Spec)
 	}
 	spare, ok := e.pool.Take(mold)
 	e.tasks.Kick("pool")
@@ -217,18 +225,37 @@ func (e *Engine) fromPool(ctx context.Context, s *cove.Session) (cove.Sandbox, e
 	return spare.Claim(ctx, s.ID, s.Spec)
 }
 
-func moldOf(provider string, s cove.Spec) cove.Mold {
-	return cove.Mold{Provider: provider, Template: s.Template, Workspace: s.Workspace.Kind}
+func (c Config) moldOf(provider string, s cove.Spec) cove.Mold {
+	return cove.Mold{Provider: provider, Template: s.Template, Workspace: s.Workspace.Kind, Solo: c.Solo && c.canSolo(provider) && transient(s)}
+}
+
+// canSolo reports whether a provider makes sandboxes for one program.
+func (c Config) canSolo(provider string) bool {
+	i := slices.IndexFunc(c.Providers, func(p cove.Provider) bool { return p.Name() == provider })
+	if i < 0 {
+		return false
+	}
+	_, ok := cove.As[cove.Soloist](c.Providers[i])
+	return ok
+}
+
+// transient reports whether a spec asks for nothing but room for a program.
+func transient(s cove.Spec) bool {
+	return s.Snapshot == "" && len(s.Volumes) == 0 && len(s.Ports) == 0 &&
+		(s.Network.Mode == "" || s.Network.Mode == cove.NetworkNone) && (s.Workspace.Kind == "" || s.Workspace.Kind == cove.WorkspaceMemory)
 }
 
 // MoldOf returns the mold of the sandbox that an engine of this configuration
 // would make for s, and whether a spare would do for it. It does not look at
 // whether the spec can be served.
 func (c Config) MoldOf(s cove.Spec) (cove.Mold, bool) {
-	asked := cove.Spec{Provider: s.Provider, Template: s.Template, Workspace: cove.Workspace{Kind: s.Workspace.Kind}, Snapshot: s.Snapshot}
+	asked := cove.Spec{
+		Provider: s.Provider, Template: s.Template, Workspace: cove.Workspace{Kind: s.Workspace.Kind}, Snapshot: s.Snapshot,
+		Network: s.Network, Volumes: slices.Concat(c.Shared, s.Volumes), Ports: s.Ports,
+	}
 	asked = fill(asked, c.withDefaults().Defaults)
 	or(&asked.Provider, c.Provider)
-	return moldOf(asked.Provider, asked), asked.Snapshot == ""
+	return c.moldOf(asked.Provider, asked), asked.Snapshot == ""
 }
 
 // prepare makes a spare for the pool.
@@ -236,6 +263,11 @@ func (e *Engine) prepare(ctx context.Context, m cove.Mold) (cove.Spare, error) {
 	p, ok := e.probes.provider(m.Provider)
 	if !ok {
 		return nil, cove.Errorf(cove.Unsupported, "provider %s is not there", m.Provider)
+	}
+	if m.Solo {
+		if soloist, ok := cove.As[cove.Soloist](p); ok {
+			return soloist.PrepareSolo(ctx, m)
+		}
 	}
 	preparer, ok := cove.As[cove.Preparer](p)
 	if !ok {

@@ -85,7 +85,7 @@ code is 0, or 1 when the code raised an error; 124 means that the time ran out,
 
 func (a *app) codeOnce(cmd *cobra.Command, spec cove.Spec, req cove.CodeRequest) (err error) {
 	ctx := cmd.Context()
-	p, err := a.oneShot(cmd, spec)
+	p, err := a.oneShot(cmd, spec, false)
 	if err != nil {
 		return err
 	}

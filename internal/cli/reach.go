@@ -29,8 +29,8 @@ func isRoot() bool { return os.Geteuid() == 0 }
 
 // oneShot returns the platform for what leaves nothing behind: the server that
 // the settings name, or this process.
-// spec is what will be asked of it.
-func (a *app) oneShot(cmd *cobra.Command, spec cove.Spec) (link, error) {
+// spec is what will be asked of it, and solo says that it is one program.
+func (a *app) oneShot(cmd *cobra.Command, spec cove.Spec, solo bool) (link, error) {
 	cfg, err := a.load(cmd)
 	if err != nil {
 		return link{}, err
@@ -38,7 +38,7 @@ func (a *app) oneShot(cmd *cobra.Command, spec cove.Spec) (link, error) {
 	if address, ok := cfg.Remote(); ok {
 		return dial(cfg, address)
 	}
-	p, err := daemon.OneShot(cmd.Context(), cfg, spec)
+	p, err := daemon.OneShot(cmd.Context(), cfg, spec, solo)
 	if err != nil {
 		return link{}, err
 	}

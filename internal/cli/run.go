@@ -114,7 +114,7 @@ func (f *execFlags) request(argv []string, sys System) (cove.ExecRequest, error)
 
 func (a *app) runOnce(cmd *cobra.Command, spec cove.Spec, req cove.ExecRequest) (err error) {
 	ctx := cmd.Context()
-	p, err := a.oneShot(cmd, spec)
+	p, err := a.oneShot(cmd, spec, true)
 	if err != nil {
 		return err
 	}

@@ -30,6 +30,8 @@ type site struct {
 	// run is what the only session of a run in process will ask for, or nil for a
 	// server. What such a run makes ends with it.
 	run *cove.Spec
+	// solo says that the run is one program.
+	solo bool
 }
 
 // assembly is a running engine and all that it stands on.
@@ -60,6 +62,7 @@ func assemble(ctx context.Context, cfg config.Config, at site) (_ *assembly, err
 	for _, p := range list {
 		a.later(p.Close)
 	}
+	ec.Providers, ec.Solo = list, at.solo
 	ahead := at.prepare(ctx, ec, list)
 	a.later(ahead.discard)
 	pol, err := Policy(cfg)
@@ -88,7 +91,7 @@ func assemble(ctx context.Context, cfg config.Config, at site) (_ *assembly, err
 		return nil, homeError(at.dir, err)
 	}
 	a.later(output.Close)
-	ec.Providers, ec.Policy, ec.Policies, ec.Store, ec.Journal = list, pol, pol.Profiles(), a.store, journal
+	ec.Policy, ec.Policies, ec.Store, ec.Journal = pol, pol.Profiles(), a.store, journal
 	ec.Archives, ec.Output, ec.Kernels, ec.Runner = archives, output, kernels(), runner()
 	ec.PoolSize, ec.Node, ec.Logger = at.spares, at.node, at.logger
 	ec.Fleeting, ec.Spare = at.run != nil, ahead.take

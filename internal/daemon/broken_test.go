@@ -162,12 +162,12 @@ func TestSettingsThatThisBuildCannotHonour(t *testing.T) {
 		{"SANDBOX_BLOCK_DANGEROUS_IMPORTS", "true", "asks to look at imports"},
 		{"SANDBOX_BLOCK_DANGEROUS_IMPORTS", "warn", "asks to look at imports"},
 	} {
-		_, err := daemon.OneShot(t.Context(), settings(t, tc[0], tc[1]), cove.Spec{})
+		_, err := daemon.OneShot(t.Context(), settings(t, tc[0], tc[1]), cove.Spec{}, false)
 		if cove.CodeOf(err) != cove.Invalid || !strings.Contains(err.Error(), tc[0]+": ") || !strings.Contains(err.Error(), tc[2]) {
 			t.Errorf("%s=%s: %v", tc[0], tc[1], err)
 		}
 	}
-	l, err := daemon.OneShot(t.Context(), settings(t, "SANDBOX_STORE_CODE", "never", "SANDBOX_BLOCK_DANGEROUS_IMPORTS", "false"), cove.Spec{})
+	l, err := daemon.OneShot(t.Context(), settings(t, "SANDBOX_STORE_CODE", "never", "SANDBOX_BLOCK_DANGEROUS_IMPORTS", "false"), cove.Spec{}, false)
 	if err != nil {
 		t.Fatal(err)
 	}

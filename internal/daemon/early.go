@@ -26,8 +26,8 @@ func prepareEarly(ctx context.Context, list []cove.Provider, m cove.Mold, within
 	if i < 0 {
 		return nil
 	}
-	preparer, ok := cove.As[cove.Preparer](list[i])
-	if !ok {
+	prepare := preparing(list[i], m)
+	if prepare == nil {
 		return nil
 	}
 	e := &early{mold: m, made: make(chan struct{})}
@@ -35,13 +35,27 @@ func prepareEarly(ctx context.Context, list []cove.Provider, m cove.Mold, within
 		defer close(e.made)
 		ctx, cancel := context.WithTimeout(ctx, within)
 		defer cancel()
-		if spare, err := preparer.Prepare(ctx, m); err == nil {
+		if spare, err := prepare(ctx, m); err == nil {
 			e.mu.Lock()
 			e.spare = spare
 			e.mu.Unlock()
 		}
 	}()
 	return e
+}
+
+// preparing returns how a provider prepares sandboxes of a mold; nil: it cannot.
+func preparing(p cove.Provider, m cove.Mold) func(context.Context, cove.Mold) (cove.Spare, error) {
+	if m.Solo {
+		if soloist, ok := cove.As[cove.Soloist](p); ok {
+			return soloist.PrepareSolo
+		}
+		return nil
+	}
+	if preparer, ok := cove.As[cove.Preparer](p); ok {
+		return preparer.Prepare
+	}
+	return nil
 }
 
 // take hands the spare to the first who wants one of its mold, when it is

@@ -106,7 +106,7 @@ func TestEarlySpareThatCannotBeMade(t *testing.T) {
 func TestOneShotPreparesTheSandboxOfItsRun(t *testing.T) {
 	for _, tc := range []struct{ said, opened string }{{"", ""}, {"python", "python"}, {"base", "node"}, {"none", ""}} {
 		cfg := settings(t)
-		l, err := daemon.OneShot(t.Context(), cfg, cove.Spec{Template: tc.said})
+		l, err := daemon.OneShot(t.Context(), cfg, cove.Spec{Template: tc.said}, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -146,7 +146,7 @@ func TestOneShotThatCannotBeginLeavesNothing(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(lane, "journal"), nil, 0o600); err != nil { // where a folder should be
 		t.Fatal(err)
 	}
-	if _, err := daemon.OneShot(t.Context(), cfg, cove.Spec{}); cove.CodeOf(err) != cove.Unavailable {
+	if _, err := daemon.OneShot(t.Context(), cfg, cove.Spec{}, false); cove.CodeOf(err) != cove.Unavailable {
 		t.Errorf("got %v", err)
 	}
 	if left := entries(t, filepath.Join(lane, "providers", "fake")); len(left) > 0 {

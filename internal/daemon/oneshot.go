@@ -31,10 +31,10 @@ type Local struct {
 // it. Any number of processes may have one at a time; each has a lane of
 // COVE_HOME to itself, and sessions are forgotten with it. The caller closes it.
 //
-// spec is what the session of the run will ask for. Its sandbox is prepared
-// while the platform is put together; a session that wants another one gets it
-// all the same, later.
-func OneShot(ctx context.Context, cfg config.Config, spec cove.Spec) (*Local, error) {
+// spec is what the session of the run will ask for, and solo says that it will
+// run one program and nothing else. Its sandbox is prepared while the platform is
+// put together; a session that wants another one gets it all the same, later.
+func OneShot(ctx context.Context, cfg config.Config, spec cove.Spec, solo bool) (*Local, error) {
 	home, err := OpenHome(cfg.Home)
 	if err != nil {
 		return nil, err
@@ -47,6 +47,7 @@ func OneShot(ctx context.Context, cfg config.Config, spec cove.Spec) (*Local, er
 		dir: l.dir, node: cfg.NodeID + "/" + l.name(), logger: slog.New(slog.DiscardHandler),
 		store: func(context.Context) (cove.Store, error) { return memory.New(), nil },
 		run:   &spec,
+		solo:  solo,
 	})
 	if err != nil {
 		return nil, errors.Join(err, l.giveBack(false))

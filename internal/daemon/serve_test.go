@@ -324,7 +324,7 @@ func TestOneShotsShareNothingWithTheServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := daemon.OneShot(t.Context(), cfg, cove.Spec{})
+	l, err := daemon.OneShot(t.Context(), cfg, cove.Spec{}, false)
 	if err != nil {
 		t.Fatal(err)
 	}

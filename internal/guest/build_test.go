@@ -29,7 +29,8 @@ func TestBuild(t *testing.T) {
 	// An executable names what it was built from.
 	name := []byte("path\tgithub.com/cove-sandbox/cove/cmd/cove-agent\n")
 	for at := 1; ; {
-		next := bytes.Index(whole[at:], []byte("\x7fELF\x02"))
+		// Its header, up to where it says that it is an executable.
+		next := bytes.Index(whole[at:], []byte("\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00"))
 		if next < 0 {
 			t.Fatal("no agent is inside")
 		}

@@ -234,7 +234,7 @@ func (c *Conn) plain(ctx context.Context, kind protocol.Kind, body []byte) error
 	if err != nil {
 		return err
 	}
-	return c.fault(a.Reply, "")
+	return fault(a.Reply, "")
 }
 
 // call sends a request and waits for the answer. It takes over the streams.

@@ -29,7 +29,7 @@ func errnoOf(r protocol.Reply) error {
 func printable(text string) string { return strings.Trim(fmt.Sprintf("%.300q", text), `"`) }
 
 // fault turns a reply about a name into an error; nil if it was done.
-func (c *Conn) fault(r protocol.Reply, name string) error {
+func fault(r protocol.Reply, name string) error {
 	if r.OK() {
 		return nil
 	}

@@ -29,7 +29,7 @@ var _ cove.Files = files{}
 func (c *Conn) Files() cove.Files { return files{c} }
 
 // name makes a name absolute.
-func (c *Conn) name(name string) (string, error) {
+func (o Options) name(name string) (string, error) {
 	switch {
 	case name == "":
 		return "", cove.InvalidField("path", "is empty")
@@ -41,7 +41,7 @@ func (c *Conn) name(name string) (string, error) {
 	if path.IsAbs(name) {
 		return path.Clean(name), nil
 	}
-	abs := path.Join(c.opts.Dir, name)
+	abs := path.Join(o.Dir, name)
 	if len(abs) >= protocol.MaxPath {
 		return "", cove.InvalidField("path", "is %d bytes long; the most is %d", len(abs), protocol.MaxPath-1)
 	}
@@ -50,9 +50,9 @@ func (c *Conn) name(name string) (string, error) {
 
 // ask sends a request about one file and turns the answer into an error.
 func (f files) ask(ctx context.Context, kind protocol.Kind, name string, req protocol.File, streams ...*protocol.Stream) (answer, error) {
-	abs, err := f.c.name(name)
+	abs, err := f.c.opts.name(name)
 	if err == nil && kind == protocol.KindMove {
-		req.To, err = f.c.name(req.To)
+		req.To, err = f.c.opts.name(req.To)
 	}
 	if err != nil {
 		for _, s := range streams {
@@ -73,7 +73,7 @@ func (f files) ask(ctx context.Context, kind protocol.Kind, name string, req pro
 		f.c.fail(err)
 		return a, err
 	}
-	return a, f.c.fault(a.Reply, name)
+	return a, fault(a.Reply, name)
 }
 
 // info turns what the agent says of a file into what a caller gets.
@@ -130,7 +130,7 @@ func (f files) Move(ctx context.Context, from, to string) error {
 
 // Remove implements [cove.Files].
 func (f files) Remove(ctx context.Context, name string) error {
-	abs, err := f.c.name(name)
+	abs, err := f.c.opts.name(name)
 	if err != nil {
 		return err
 	}
@@ -192,7 +192,7 @@ func (s *source) next() (protocol.RecordKind, []byte, error) {
 		if err != nil || r.OK() {
 			r = protocol.Reply{Reason: protocol.ReasonUnknown}
 		}
-		return 0, nil, s.c.fault(r, s.name)
+		return 0, nil, fault(r, s.name)
 	}
 	return kind, b, nil
 }

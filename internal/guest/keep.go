@@ -144,7 +144,7 @@ func (p *process) keepStreams(ctx context.Context, cmd cove.Command, in, out, er
 	if err != nil {
 		return cove.Wrap(cove.Internal, err, "the program cannot be kept")
 	}
-	if err := p.c.opts.Holder.Keep(ctx, p.keep, note, in, out, errs); err != nil {
+	if err := p.holder.Keep(ctx, p.keep, note, in, out, errs); err != nil {
 		return err
 	}
 	p.held = true
@@ -157,7 +157,7 @@ func (p *process) unhold() {
 		p.held = false
 		ctx, cancel := context.WithTimeout(context.Background(), holderPatience)
 		defer cancel()
-		_ = p.c.opts.Holder.Forget(ctx, p.keep)
+		_ = p.holder.Forget(ctx, p.keep)
 	}
 }
 
@@ -174,7 +174,7 @@ func (p *process) later(do func(ctx context.Context)) {
 // it knows, and when this host has left the input goes on with the next.
 func (p *process) shut() {
 	if p.held && !p.isOver() {
-		p.later(func(ctx context.Context) { _ = p.c.opts.Holder.Shut(ctx, p.keep) })
+		p.later(func(ctx context.Context) { _ = p.holder.Shut(ctx, p.keep) })
 	}
 }
 
@@ -192,7 +192,7 @@ func (p *process) finish() {
 		return
 	}
 	p.later(func(ctx context.Context) {
-		if p.c.opts.Holder.Finish(ctx, p.keep) != nil {
+		if p.holder.Finish(ctx, p.keep) != nil {
 			unread() // nobody would tell the end
 		}
 	})
@@ -227,7 +227,7 @@ func (p *process) follow(cmd cove.Command) context.CancelFunc {
 func (p *process) deliverAll(ctx context.Context, cmd cove.Command) error {
 	out := output{p: p, to: orDiscard(cmd.Stdout)}
 	errs := output{p: p, to: orDiscard(cmd.Stderr)}
-	for c, err := range p.c.opts.Holder.Follow(ctx, p.keep) {
+	for c, err := range p.holder.Follow(ctx, p.keep) {
 		if err != nil {
 			return err
 		}
@@ -291,11 +291,8 @@ func (c *Conn) Resume(ctx context.Context, keep string, cmd cove.Command) (cove.
 	if err != nil {
 		return nil, err
 	}
-	p := &process{
-		c: c, keep: keep, held: true, tty: r.TTY, started: r.Started, done: make(chan struct{}), over: make(chan struct{}),
-		budget: int64(cmd.Limits.Output), limited: cmd.Limits.Output > 0,
-	}
-	p.pending.Store(2)
+	p := c.program(cmd)
+	p.keep, p.held, p.tty, p.started = keep, true, r.TTY, r.Started
 	if cmd.Stdin != nil && in >= 0 {
 		_ = unix.SetNonblock(in, true)
 		p.stdin = os.NewFile(uintptr(in), "input")

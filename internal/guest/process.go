@@ -19,7 +19,12 @@ const killPatience = 30 * time.Second
 
 // process is a program of the sandbox, seen from the host.
 type process struct {
-	c       *Conn
+	// poke tells who is inside to do something to the program.
+	poke    func(ctx context.Context, kind protocol.Kind, to protocol.Poke) error
+	left    func() bool // this host has let go of all that is kept
+	holder  Holder      // of what is kept; nil where nothing is
+	relayed bool        // its streams are copied on their way
+	starved func() bool // as Options.OutOfMemory
 	id      uint64
 	keep    string // its name with the holder, if it has one
 	held    bool   // the holder has its streams
@@ -74,7 +79,7 @@ func (p *process) Signal(ctx context.Context, sig cove.Signal) error {
 	if p.isOver() {
 		return cove.Errorf(cove.NotFound, "the program has ended")
 	}
-	return p.c.plain(ctx, protocol.KindSignal, protocol.Poke{Program: p.id, Signal: uint8(n)}.Encode()) //nolint:gosec // signals are small
+	return p.poke(ctx, protocol.KindSignal, protocol.Poke{Program: p.id, Signal: uint8(n)}) //nolint:gosec // signals are small
 }
 
 // Resize implements [cove.Process].
@@ -87,7 +92,7 @@ func (p *process) Resize(ctx context.Context, size cove.WindowSize) error {
 	case p.isOver():
 		return cove.Errorf(cove.NotFound, "the program has ended")
 	}
-	return p.c.plain(ctx, protocol.KindResize, protocol.Poke{Program: p.id, Cols: size.Cols, Rows: size.Rows}.Encode())
+	return p.poke(ctx, protocol.KindResize, protocol.Poke{Program: p.id, Cols: size.Cols, Rows: size.Rows})
 }
 
 // Kill implements [cove.Process].
@@ -96,8 +101,8 @@ func (p *process) Kill(ctx context.Context) error {
 		return nil // it never ran
 	}
 	p.blame(cove.Killed)
-	err := p.c.plain(ctx, protocol.KindKill, protocol.Poke{Program: p.id}.Encode())
-	if cove.CodeOf(err) == cove.NotFound || p.keep == "" && p.c.hasLeft() {
+	err := p.poke(ctx, protocol.KindKill, protocol.Poke{Program: p.id})
+	if cove.CodeOf(err) == cove.NotFound || p.keep == "" && p.left() {
 		return nil // the whole sandbox is gone, or all that is not kept
 	}
 	return err
@@ -143,9 +148,9 @@ func (p *process) forsake() {
 		ctx, cancel := context.WithTimeout(context.Background(), killPatience)
 		defer cancel()
 		// An agent that cannot kill is gone, or will be when the sandbox ends.
-		_ = p.c.plain(ctx, protocol.KindKill, protocol.Poke{Program: p.id}.Encode())
+		_ = p.poke(ctx, protocol.KindKill, protocol.Poke{Program: p.id})
 		if p.keep != "" && !p.flows() {
-			_ = p.c.plain(ctx, protocol.KindForget, protocol.Poke{Program: p.id}.Encode())
+			_ = p.poke(ctx, protocol.KindForget, protocol.Poke{Program: p.id})
 		}
 	}()
 }

@@ -63,10 +63,10 @@ func (p *process) conclude() cove.Result {
 
 // killed says who sent SIGKILL.
 func (p *process) killed(why cove.Outcome) cove.Outcome {
-	if why == cove.Killed {
+	if why == cove.Killed || why == cove.OutOfMemory {
 		return why
 	}
-	if ask := p.c.opts.OutOfMemory; ask != nil && ask() {
+	if p.starved != nil && p.starved() {
 		return cove.OutOfMemory
 	}
 	return cove.Signaled

@@ -18,12 +18,14 @@ import (
 
 // Start runs a program, under the contract of [cove.Sandbox].
 func (c *Conn) Start(ctx context.Context, cmd cove.Command) (cove.Process, error) {
-	req, err := c.request(cmd)
+	req, err := c.opts.request(cmd)
 	if err != nil {
 		return nil, err
 	}
-	p := &process{c: c, done: make(chan struct{}), over: make(chan struct{}), budget: int64(cmd.Limits.Output), limited: cmd.Limits.Output > 0}
-	p.pending.Store(2)
+	if req.Keep, err = c.keepName(cmd); err != nil {
+		return nil, err
+	}
+	p := c.program(cmd)
 	p.keep, p.started = req.Keep, time.Now()
 	streams, err := p.connect(cmd, &req)
 	if err != nil {
@@ -51,40 +53,64 @@ func (c *Conn) Start(ctx context.Context, cmd cove.Command) (cove.Process, error
 		p.forsake()
 		return nil, err
 	}
-	return p.begin(cmd, a)
+	return c.started(p, cmd, a)
 }
 
-// begin goes on with what the agent said about a start.
-func (p *process) begin(cmd cove.Command, a answer) (cove.Process, error) {
+func newProcess(cmd cove.Command, opts Options) *process {
+	p := &process{
+		starved: opts.OutOfMemory, done: make(chan struct{}), over: make(chan struct{}),
+		budget: int64(cmd.Limits.Output), limited: cmd.Limits.Output > 0, left: func() bool { return false },
+	}
+	p.pending.Store(2)
+	return p
+}
+
+// program is one that the agent is asked about.
+func (c *Conn) program(cmd cove.Command) *process {
+	p := newProcess(cmd, c.opts)
+	p.relayed, p.holder, p.left = c.link.Relayed(), c.opts.Holder, c.hasLeft
+	p.poke = func(ctx context.Context, kind protocol.Kind, to protocol.Poke) error {
+		return c.plain(ctx, kind, to.Encode())
+	}
+	return p
+}
+
+// started goes on with what the agent said about a start.
+func (c *Conn) started(p *process, cmd cove.Command, a answer) (cove.Process, error) {
 	if !a.OK() {
-		p.c.drop(p)
+		c.drop(p)
 		p.abandon(a.streams)
 		if a.Reason == protocol.ReasonExec {
 			return p.refused(cmd, syscall.Errno(a.Errno)), nil
 		}
-		return nil, p.c.fault(a.Reply, cmd.Dir)
+		return nil, fault(a.Reply, cmd.Dir)
 	}
-	if err := p.terminal(cmd, a.streams); err != nil {
+	if err := c.terminal(p, cmd, a.streams); err != nil {
 		p.abandon(a.streams)
 		p.forsake()
 		return nil, err
 	}
 	if err := p.holdTerminal(cmd); err != nil {
-		p.c.drop(p)
+		c.drop(p)
 		p.abandon(nil)
 		p.forsake()
 		return nil, err
 	}
+	p.run(cmd)
+	return p, nil
+}
+
+// run lets the streams flow, and the time.
+func (p *process) run(cmd cove.Command) {
 	p.pump(cmd)
 	if wall := cmd.Limits.Wall; wall > 0 {
 		p.watchdog(wall, p.started)
 	}
-	return p, nil
 }
 
-// request checks a command and turns it into words for the agent.
-func (c *Conn) request(cmd cove.Command) (protocol.Start, error) {
-	req := protocol.Start{Argv: cmd.Argv, Processes: uint32(c.opts.Processes)} //nolint:gosec // the spec's bound is far below
+// request checks a command and turns it into words for who is inside.
+func (o Options) request(cmd cove.Command) (protocol.Start, error) {
+	req := protocol.Start{Argv: cmd.Argv, Processes: uint32(o.Processes)} //nolint:gosec // the spec's bound is far below
 	if len(cmd.Argv) == 0 || cmd.Argv[0] == "" {
 		return req, cove.InvalidField("command", "is empty; name a program")
 	}
@@ -97,14 +123,11 @@ func (c *Conn) request(cmd cove.Command) (protocol.Start, error) {
 		}
 	}
 	var err error
-	if req.Dir, err = c.dir(cmd.Dir); err != nil {
+	if req.Dir, err = o.dir(cmd.Dir); err != nil {
 		return req, err
 	}
-	if req.Keep, err = c.keepName(cmd); err != nil {
-		return req, err
-	}
-	req.Env = make([]string, 0, len(c.opts.Env)+len(cmd.Env))
-	for k, v := range c.opts.Env {
+	req.Env = make([]string, 0, len(o.Env)+len(cmd.Env))
+	for k, v := range o.Env {
 		if _, own := cmd.Env[k]; !own {
 			req.Env = append(req.Env, k+"="+v)
 		}
@@ -124,11 +147,11 @@ func (c *Conn) request(cmd cove.Command) (protocol.Start, error) {
 	return req, nil
 }
 
-func (c *Conn) dir(name string) (string, error) {
+func (o Options) dir(name string) (string, error) {
 	if name == "" {
-		return c.opts.Dir, nil
+		return o.Dir, nil
 	}
-	return c.name(name)
+	return o.name(name)
 }
 
 // connect makes the pipes of a program and says so in the request.
@@ -189,13 +212,13 @@ func pipeFault(err error) error {
 }
 
 // terminal takes the terminal that the agent made.
-func (p *process) terminal(cmd cove.Command, streams []*protocol.Stream) error {
+func (c *Conn) terminal(p *process, cmd cove.Command, streams []*protocol.Stream) error {
 	if cmd.TTY == nil && len(streams) == 0 {
 		return nil
 	}
-	if cmd.TTY == nil || len(streams) != 1 || !isTerminal(streams[0].FD(), p.c.link.Relayed()) {
+	if cmd.TTY == nil || len(streams) != 1 || !isTerminal(streams[0].FD(), p.relayed) {
 		err := lost(errors.New("it attached what it was not asked for"))
-		p.c.fail(err)
+		c.fail(err)
 		return err
 	}
 	p.tty = true
@@ -207,6 +230,19 @@ func (p *process) terminal(cmd cove.Command, streams []*protocol.Stream) error {
 
 // refused is a program that could not be executed: it ended before it began.
 func (p *process) refused(cmd cove.Command, errno syscall.Errno) cove.Process {
+	code := complain(cmd, errno)
+	p.mu.Lock()
+	p.ended = true
+	p.mu.Unlock()
+	close(p.over)
+	p.result = cove.Result{Outcome: cove.Exited, ExitCode: code, Wall: max(time.Since(p.started), 1)}
+	close(p.done)
+	return p
+}
+
+// complain says that a program could not be executed as a shell does, and returns
+// the exit code for it.
+func complain(cmd cove.Command, errno syscall.Errno) (code int) {
 	code, why := 126, errno.Error()
 	if errno == syscall.ENOENT {
 		code, why = 127, "not found"
@@ -219,11 +255,5 @@ func (p *process) refused(cmd cove.Command, errno syscall.Errno) cove.Process {
 		// A caller whose writer fails learns the rest from the code.
 		_, _ = fmt.Fprintf(w, "cove: %.4096s: %s\n", cmd.Argv[0], why)
 	}
-	p.mu.Lock()
-	p.ended = true
-	p.mu.Unlock()
-	close(p.over)
-	p.result = cove.Result{Outcome: cove.Exited, ExitCode: code, Wall: max(time.Since(p.started), 1)}
-	close(p.done)
-	return p
+	return code
 }

@@ -94,7 +94,7 @@ func (p *process) hurry() {
 		_ = r.CloseWithError(io.ErrClosedPipe)
 	}
 	p.finish()
-	if !p.c.link.Relayed() {
+	if !p.relayed {
 		for _, o := range p.outs {
 			_ = o.file.SetReadDeadline(time.Unix(1, 0))
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/guest"
 	"github.com/cove-sandbox/cove/internal/keeper"
 )
 
@@ -27,11 +28,11 @@ var _ cove.Resumer = resumable{}
 func (r resumable) Unwrap() cove.Sandbox { return r.Sandbox }
 
 // Kept implements [cove.Resumer].
-func (r resumable) Kept(ctx context.Context) iter.Seq2[cove.Kept, error] { return r.s.conn.Kept(ctx) }
+func (r resumable) Kept(ctx context.Context) iter.Seq2[cove.Kept, error] { return r.s.agent.Kept(ctx) }
 
 // Resume implements [cove.Resumer].
 func (r resumable) Resume(ctx context.Context, keep string, cmd cove.Command) (cove.Process, error) {
-	p, err := r.s.conn.Resume(ctx, keep, cmd)
+	p, err := r.s.agent.Resume(ctx, keep, cmd)
 	if err != nil || r.s.freezer == nil {
 		return p, err
 	}
@@ -39,7 +40,7 @@ func (r resumable) Resume(ctx context.Context, keep string, cmd cove.Command) (c
 }
 
 // Forget implements [cove.Resumer].
-func (r resumable) Forget(ctx context.Context, keep string) error { return r.s.conn.Forget(ctx, keep) }
+func (r resumable) Forget(ctx context.Context, keep string) error { return r.s.agent.Forget(ctx, keep) }
 
 // Attach implements [cove.Provider]: it finds the sandboxes of this process, and
 // those that a keeper held for it.
@@ -132,11 +133,12 @@ func (p *Provider) takeUp(ctx context.Context, id cove.ID, b *heldBox) (*sandbox
 	if err != nil {
 		return nil, err
 	}
-	if err := conn.Reconcile(ctx); err != nil {
+	s.conn = conn
+	s.agent, _ = conn.(*guest.Conn)
+	if err := s.agent.Reconcile(ctx); err != nil {
 		_ = conn.Close()
 		return nil, err
 	}
-	s.conn = conn
 	return s, nil
 }
 
@@ -160,7 +162,7 @@ func (s *sandbox) part(ctx context.Context) error {
 	}
 	defer s.mu.Unlock()
 	s.gone = true
-	s.conn.Leave()
+	s.agent.Leave()
 	s.made.part()
 	s.made = nil
 	return nil
@@ -201,7 +203,7 @@ func (s *sandbox) lose(c *keeper.Client) {
 	if s.made == nil || s.made.held == nil || s.made.held.client != c {
 		return
 	}
-	s.conn.Lose(cove.Wrap(cove.Unavailable, errKeeper, "the keeper of sandboxes was ended, and the sandbox with it; open it anew"))
+	s.agent.Lose(cove.Wrap(cove.Unavailable, errKeeper, "the keeper of sandboxes was ended, and the sandbox with it; open it anew"))
 	s.die()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

@@ -3,10 +3,12 @@ package local
 import (
 	"context"
 	"errors"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -26,12 +28,14 @@ type made struct {
 	lease   *userns.Lease
 	group   *cgroup.Group // nil where there are none
 	pid     int
-	process int    // a pidfd
+	killing sync.Mutex
+	process int    // a pidfd, guarded by killing once it is made; -1 when all is gone
 	handles []int  // to resize its places by, if it has no spec yet
 	shelf   *shelf // nil where there are no layers
 	disk    *disk  // the workspace, if it is on disk
 	ours    bool   // our own child
-	link    int    // to the agent, until it is connected; or -1
+	solo    bool   // there is no agent, but a process for one program
+	link    int    // to the first process, until it is connected; or -1
 	starved int64  // how often the kernel had killed for want of memory when we came
 	held    *held  // where the keeper has it; nil if it does not
 }
@@ -42,6 +46,7 @@ type wish struct {
 	handles bool // it has no spec yet
 	volumes []cove.Volume
 	disk    bool // the workspace is on disk
+	solo    bool // it is for one program
 }
 
 // make builds a sandbox. With an error nothing of it is left.
@@ -56,14 +61,14 @@ func (h *hostSide) make(ctx context.Context, id cove.ID, w wish) (*made, error) 
 }
 
 func (h *hostSide) makeOnce(ctx context.Context, id cove.ID, w wish) (_ *made, err error) {
-	m := &made{host: h, name: id, process: -1, link: -1}
+	m := &made{host: h, name: id, process: -1, link: -1, solo: w.solo}
 	h.live.add(id)
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, m.drop(context.WithoutCancel(ctx)))
 		}
 	}()
-	order := fence.Order{Places: w.places, Handles: w.handles}
+	order := fence.Order{Places: w.places, Handles: w.handles, Solo: w.solo}
 	if h.leases != nil {
 		if m.lease, err = h.leases.Take(); err != nil {
 			return nil, unleased(err)
@@ -305,14 +310,34 @@ func (h *hostSide) missing() error {
 	return nil
 }
 
-// connect greets the agent.
-func (m *made) connect(ctx context.Context, opts guest.Options) (*guest.Conn, error) {
+// inside is the host's end of whoever is the first process of a sandbox.
+type inside interface {
+	Start(ctx context.Context, cmd cove.Command) (cove.Process, error)
+	Files() cove.Files
+	Dial(ctx context.Context, port int) (net.Conn, error)
+	Usage(ctx context.Context) (cove.Usage, error)
+	Adopt(opts guest.Options)
+	Done() <-chan struct{}
+	Close() error
+}
+
+// connect greets the agent, or takes the link to what is there in its place.
+func (m *made) connect(ctx context.Context, opts guest.Options) (inside, error) {
+	if m.solo {
+		link := m.link
+		m.link = -1
+		return guest.NewSolo(link, openFiles(), opts, m.stop), nil
+	}
 	t, err := guest.Descriptors(m.link)
 	if err != nil {
 		return nil, err
 	}
 	m.link = -1 // it is the connection's now
-	return guest.Connect(ctx, t, opts)
+	conn, err := guest.Connect(ctx, t, opts)
+	if err != nil {
+		return nil, err
+	}
+	return conn, nil
 }
 
 // end ends the sandbox and waits until nothing of it is left. The connection, if
@@ -325,12 +350,8 @@ func (m *made) end(ctx context.Context) error {
 		errs = append(errs, unix.Close(m.link))
 		m.link = -1
 	}
-	if m.process >= 0 {
-		if err := m.kill(ctx); err != nil {
-			return err // what is still used stays
-		}
-		_ = unix.Close(m.process)
-		m.process = -1
+	if err := m.kill(ctx); err != nil {
+		return err // what is still used stays
 	}
 	m.closeHandles()
 	if m.shelf != nil {
@@ -373,9 +394,34 @@ func (m *made) closeHandles() {
 	m.handles = nil
 }
 
-// kill ends the first process, and with it all others: the kernel lets the first
-// one go only when the rest is gone.
+// kill ends all processes for good.
 func (m *made) kill(ctx context.Context) error {
+	m.killing.Lock()
+	defer m.killing.Unlock()
+	if m.process < 0 {
+		return nil
+	}
+	if err := m.killAll(ctx); err != nil {
+		return err
+	}
+	if m.ours {
+		_, _ = unix.Wait4(m.pid, nil, 0, nil)
+	}
+	_ = unix.Close(m.process)
+	m.process = -1
+	return nil
+}
+
+// stop ends all processes, also while somebody else does.
+func (m *made) stop(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return m.kill(ctx)
+}
+
+// killAll ends the first process, and with it all others: the kernel lets the
+// first one go only when the rest is gone.
+func (m *made) killAll(ctx context.Context) error {
 	if err := unix.PidfdSendSignal(m.process, unix.SIGKILL, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
 		return cove.Wrap(cove.Unavailable, err, "sandbox %s cannot be ended", m.name)
 	}
@@ -397,9 +443,6 @@ func (m *made) kill(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return cove.Wrap(cove.Timeout, err, "sandbox %s did not end in time", m.name).Remedy("try again")
 		}
-	}
-	if m.ours {
-		_, _ = unix.Wait4(m.pid, nil, 0, nil)
 	}
 	return nil
 }

@@ -53,6 +53,6 @@ const (
 	tempFiles      = 65_536
 	sharedSize     = 64 * cove.MiB
 	sharedFiles    = 4096
-	openFiles      = 16_384 // of an agent; programs may have half of them
+	mostFiles      = 16_384 // of an agent; programs may have half of them
 	fewFiles       = 1024
 )

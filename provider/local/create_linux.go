@@ -147,7 +147,7 @@ func (p *Provider) forget(id cove.ID) {
 
 // settle makes something that was built the sandbox of a spec, or ends it. conn
 // is nil where the agent was not greeted yet.
-func (p *Provider) settle(ctx context.Context, m *made, conn *guest.Conn, id cove.ID, spec cove.Spec, caps cove.Capabilities) (cove.Sandbox, error) {
+func (p *Provider) settle(ctx context.Context, m *made, conn inside, id cove.ID, spec cove.Spec, caps cove.Capabilities) (cove.Sandbox, error) {
 	s := &sandbox{p: p, id: id, died: make(chan struct{}), conn: conn, groups: m.group, shelf: m.shelf, disk: m.disk, made: m, isolation: caps.For(spec.Workspace.Kind), env: spec.Env}
 	if m.group != nil && m.host.support().Freeze == nil {
 		s.freezer = newFreezer(m.group)
@@ -156,7 +156,7 @@ func (p *Provider) settle(ctx context.Context, m *made, conn *guest.Conn, id cov
 		s.soft = &softBounds{s: s, dir: m.disk.inner(), bounds: placesOf(spec).Workspace}
 	}
 	err := m.limit(spec, s.isolation)
-	if err == nil {
+	if err == nil && !m.solo {
 		m.held, err = p.reserveHeld(ctx, m.host, id)
 	}
 	opts := m.options(spec, m.host.searched())
@@ -167,6 +167,7 @@ func (p *Provider) settle(ctx context.Context, m *made, conn *guest.Conn, id cov
 	default:
 		s.conn, err = m.connect(ctx, opts)
 	}
+	s.agent, _ = s.conn.(*guest.Conn)
 	if err == nil {
 		err = s.hold(ctx, spec)
 	}

@@ -54,7 +54,7 @@ func (s *sandbox) hold(ctx context.Context, spec cove.Spec) error {
 		return nil
 	}
 	n := note{Spec: spec, Isolation: s.isolation, Group: m.name, Grouped: m.group != nil, PID: m.pid, Searched: m.host.searched()}
-	link, err := s.conn.Link()
+	link, err := s.agent.Link()
 	if err != nil {
 		return cove.Wrap(cove.Exhausted, err, "the host has no descriptor left for a sandbox").Reason(cove.ReasonCapacity)
 	}

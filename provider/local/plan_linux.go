@@ -61,14 +61,18 @@ var compiled = sync.OnceValues(func() ([]byte, error) {
 
 // limits are those of single processes.
 func limits() []fence.Limit {
-	list := []fence.Limit{{Resource: unix.RLIMIT_CORE}}
+	return []fence.Limit{{Resource: unix.RLIMIT_CORE}, {Resource: unix.RLIMIT_NOFILE, Most: openFiles()}}
+}
+
+// openFiles is how many files a first process may have open.
+func openFiles() uint64 {
 	var now unix.Rlimit
-	if unix.Getrlimit(unix.RLIMIT_NOFILE, &now) == nil {
-		// Above our own it cannot be, and where sandboxes are our own user it must
-		// be below: see the agent's limit for programs.
-		list = append(list, fence.Limit{Resource: unix.RLIMIT_NOFILE, Most: min(max(now.Max/2, min(now.Max, fewFiles)), openFiles)})
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &now) != nil {
+		return fewFiles
 	}
-	return list
+	// Above our own it cannot be, and where sandboxes are our own user it must be
+	// below: see the agent's limit for programs.
+	return min(max(now.Max/2, min(now.Max, fewFiles)), mostFiles)
 }
 
 // newRoot describes the read-only root: the programs of a host, and nothing of

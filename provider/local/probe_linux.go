@@ -106,7 +106,7 @@ func (h *hostSide) capabilities() cove.Capabilities {
 		Networks:   []cove.NetworkMode{cove.NetworkNone, cove.NetworkAllow, cove.NetworkOpen},
 		Templates:  []string{Template},
 		Volumes:    mounts.SetAttr == nil,
-		Powers:     []cove.Power{cove.PowerDial, cove.PowerPrepare, cove.PowerTerminal, cove.PowerEgress},
+		Powers:     []cove.Power{cove.PowerDial, cove.PowerPrepare, cove.PowerSolo, cove.PowerTerminal, cove.PowerEgress},
 		Notes:      h.notes(has),
 	}
 	if h.disks.why == nil {

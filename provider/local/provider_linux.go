@@ -14,8 +14,8 @@ import (
 	"github.com/cove-sandbox/cove/internal/keeper"
 )
 
-// Provider makes sandboxes on this machine. It implements [cove.Provider] and
-// [cove.Preparer].
+// Provider makes sandboxes on this machine. It implements [cove.Provider],
+// [cove.Preparer] and [cove.Soloist].
 type Provider struct {
 	cfg Config
 
@@ -35,6 +35,7 @@ type Provider struct {
 var (
 	_ cove.Provider = (*Provider)(nil)
 	_ cove.Preparer = (*Provider)(nil)
+	_ cove.Soloist  = (*Provider)(nil)
 )
 
 // New returns a provider. It touches nothing but its directory; what the host

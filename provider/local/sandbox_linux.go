@@ -19,7 +19,8 @@ type sandbox struct {
 	p         *Provider
 	id        cove.ID
 	isolation cove.Isolation
-	conn      *guest.Conn
+	conn      inside
+	agent     *guest.Conn       // the same, if it is an agent
 	groups    *cgroup.Group     // nil where there are none
 	freezer   *freezer          // nil where it cannot be paused
 	shelf     *shelf            // nil where there are no layers

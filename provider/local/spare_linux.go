@@ -14,7 +14,7 @@ type spare struct {
 	p    *Provider
 	mold cove.Mold
 	made *made
-	conn *guest.Conn
+	conn inside
 
 	mu   sync.Mutex
 	used bool
@@ -25,6 +25,15 @@ var sparePlaces = fence.Places{Workspace: fence.Bounds{Size: 1 << 20, Files: 16}
 
 // Prepare implements [cove.Preparer].
 func (p *Provider) Prepare(ctx context.Context, m cove.Mold) (cove.Spare, error) {
+	return p.prepare(ctx, m, false)
+}
+
+// PrepareSolo implements [cove.Soloist].
+func (p *Provider) PrepareSolo(ctx context.Context, m cove.Mold) (cove.Spare, error) {
+	return p.prepare(ctx, m, true)
+}
+
+func (p *Provider) prepare(ctx context.Context, m cove.Mold, solo bool) (cove.Spare, error) {
 	if err := p.enter(); err != nil {
 		return nil, err
 	}
@@ -36,7 +45,7 @@ func (p *Provider) Prepare(ctx context.Context, m cove.Mold) (cove.Spare, error)
 	if m.Workspace == cove.WorkspaceDisk {
 		return &cold{p: p, mold: m}, nil
 	}
-	built, err := h.make(ctx, cove.NewID(), wish{places: sparePlaces, handles: true})
+	built, err := h.make(ctx, cove.NewID(), wish{places: sparePlaces, handles: true, solo: solo})
 	if err != nil {
 		return nil, err
 	}

@@ -26,6 +26,7 @@ func powersAgree(e *env) {
 	_, found[cove.PowerDial] = cove.As[cove.Dialer](s)
 	_, found[cove.PowerResume] = cove.As[cove.Resumer](s)
 	_, found[cove.PowerPrepare] = cove.As[cove.Preparer](e.p)
+	_, found[cove.PowerSolo] = cove.As[cove.Soloist](e.p)
 	for power, has := range found {
 		equal(e, has, e.hasPower(power), "whether there is the interface of the power "+string(power))
 	}

@@ -1,6 +1,7 @@
 package fence
 
 import (
+	"errors"
 	"os"
 	"slices"
 	"syscall"
@@ -12,12 +13,13 @@ import (
 	"github.com/cove-sandbox/cove/internal/linux/landlock"
 	"github.com/cove-sandbox/cove/internal/linux/mount"
 	"github.com/cove-sandbox/cove/internal/linux/seccomp"
+	"github.com/cove-sandbox/cove/internal/linux/solo"
 )
 
 // Handles are the descriptors that go into a sandbox, or are used to make it.
 // They stay the caller's.
 type Handles struct {
-	Link  int   // becomes descriptor 3 of the agent
+	Link  int   // becomes descriptor 3 of the first process
 	Group int   // of a control group of version 2, or -1
 	Tasks []int // of control groups of version 1
 	// Volumes are those of the order, in its order.
@@ -73,6 +75,7 @@ type Builder struct {
 	plan       *Plan
 	rooted     bool // the plan's root is ours already
 	executable int
+	solo       int // the executable for one program
 	proc       int
 	null       int
 	filter     seccomp.Program
@@ -87,11 +90,16 @@ func NewBuilder(p *Plan, executable, proc int) (*Builder, error) {
 	if err != nil && len(p.Filter) > 0 {
 		return nil, err
 	}
+	lone, err := solo.Image() // now: in a room there is no /proc to open it by
+	if err != nil {
+		return nil, err
+	}
 	null, err := unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {
+		_ = unix.Close(lone)
 		return nil, &os.PathError{Op: "open", Path: "/dev/null", Err: err}
 	}
-	return &Builder{plan: p, executable: executable, proc: proc, null: null, filter: filter, rooms: make(chan room, 1)}, nil
+	return &Builder{plan: p, executable: executable, solo: lone, proc: proc, null: null, filter: filter, rooms: make(chan room, 1)}, nil
 }
 
 // Close lets go of what the builder opened. What it built lives on.
@@ -101,7 +109,7 @@ func (b *Builder) Close() error {
 		close(r.work)
 	default:
 	}
-	return unix.Close(b.null)
+	return errors.Join(unix.Close(b.solo), unix.Close(b.null))
 }
 
 // Tools are what the builder does jobs with.
@@ -308,10 +316,17 @@ func walls(executable int, layers bool) landlock.Ruleset {
 	return w
 }
 
-func (b *Builder) start(o Order, h Handles, trees forest) (initproc.Process, error) {
-	c := &initproc.Command{
-		Executable: b.executable, Argv: b.plan.Argv, Env: b.plan.Env, Dir: "/", // where nobody wants to unmount anything
+// soloName is what argv[0] of a first process for one program is.
+const soloName = "cove-solo"
 
+func (b *Builder) start(o Order, h Handles, trees forest) (initproc.Process, error) {
+	executable, argv, env := b.executable, b.plan.Argv, b.plan.Env
+	dir := "/" // where nobody wants to unmount anything
+	if o.Solo {
+		executable, argv, env, dir = b.solo, []string{soloName}, nil, workspace
+	}
+	c := &initproc.Command{
+		Executable: executable, Argv: argv, Env: env, Dir: dir,
 		Files: []int{b.null, b.null, b.null, h.Link},
 		Proc:  b.plan.Proc, Tasks: h.Tasks, Group: h.Group, OwnGroups: b.plan.Groups,
 		Inside: b.plan.Inside, Outside: o.Outside, Become: b.plan.Become, ProcDir: b.proc,
@@ -324,7 +339,7 @@ func (b *Builder) start(o Order, h Handles, trees forest) (initproc.Process, err
 		c.Limits = append(c.Limits, initproc.Limit{Resource: l.Resource, Soft: l.Most, Hard: l.Most})
 	}
 	if b.plan.Landlock {
-		rules := walls(b.executable, b.plan.Layers)
+		rules := walls(executable, b.plan.Layers)
 		rules.Rules = append(rules.Rules, trees.rules()...)
 		fd, _, err := landlock.Open(rules)
 		if err != nil {

@@ -85,6 +85,9 @@ type Order struct {
 	Places  Places
 	// Handles asks for descriptors of the places, by which they can be resized.
 	Handles bool
+	// Solo makes the first process one for a single program, package solo, instead
+	// of the agent.
+	Solo bool
 	// Volumes are what else it sees of the host. One at /workspace takes the place
 	// of the file system in memory.
 	Volumes []Volume
@@ -211,6 +214,7 @@ func (o *Order) encode(e *protocol.Encoder) {
 	e.Uint(uint64(o.Outside))
 	o.Places.encode(e)
 	e.Bool(o.Handles)
+	e.Bool(o.Solo)
 	e.Uint(uint64(len(o.Volumes)))
 	for _, v := range o.Volumes {
 		e.Text(v.Source)
@@ -226,7 +230,7 @@ func (o *Order) encode(e *protocol.Encoder) {
 func (o *Order) decode(d *protocol.Decoder) {
 	o.Outside = uint32(d.UpTo(1<<32 - 1)) //nolint:gosec // bounded
 	o.Places.decode(d)
-	o.Handles = d.Bool()
+	o.Handles, o.Solo = d.Bool(), d.Bool()
 	for range d.UpTo(MaxVolumes) {
 		o.Volumes = append(o.Volumes, Volume{
 			Source: d.Text(maxPath), Target: d.Text(maxPath), Write: d.Bool(), Dir: d.Bool(), Mapped: d.Bool(), Ready: d.Bool(), Within: d.Text(maxPath),
