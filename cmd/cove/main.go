@@ -1,3 +1,5 @@
+//go:build !lean
+
 // Command cove runs untrusted programs in sandboxes: it is the command line, the
 // server and its client in one, and what runs inside where no leaner executable
 // was built for that. It must not hold anything of its own: all of it is in

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cove-sandbox/cove"
-	"github.com/cove-sandbox/cove/client"
 	"github.com/cove-sandbox/cove/internal/config"
 	"github.com/cove-sandbox/cove/internal/daemon"
 )
@@ -35,6 +34,9 @@ func (a *app) oneShot(cmd *cobra.Command, spec cove.Spec, solo bool) (link, erro
 	if err != nil {
 		return link{}, err
 	}
+	if err := leave(cfg, spec); err != nil {
+		return link{}, err
+	}
 	if address, ok := cfg.Remote(); ok {
 		return dial(cfg, address)
 	}
@@ -47,31 +49,6 @@ func (a *app) oneShot(cmd *cobra.Command, spec cove.Spec, solo bool) (link, erro
 		defer cancel()
 		return p.Close(ctx)
 	}}, nil
-}
-
-// lasting returns the platform for what stays: the server that the settings
-// name, or that of COVE_HOME, which is started if nobody runs it.
-func (a *app) lasting(cmd *cobra.Command) (link, error) {
-	cfg, err := a.load(cmd)
-	if err != nil {
-		return link{}, err
-	}
-	if address, ok := cfg.Remote(); ok {
-		return dial(cfg, address)
-	}
-	c, err := daemon.Connect(cmd.Context(), cfg, daemon.Caller{Version: version, Notify: a.note})
-	if err != nil {
-		return link{}, err
-	}
-	return link{Platform: c, cfg: cfg, close: c.Close}, nil
-}
-
-func dial(cfg config.Config, address string) (link, error) {
-	c, err := client.New(address, cfg.Client.APIKey.Reveal())
-	if err != nil {
-		return link{}, err
-	}
-	return link{Platform: c, cfg: cfg, remote: true, close: c.Close}, nil
 }
 
 // timed gives a program the time that the caller's environment says, where the

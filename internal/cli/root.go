@@ -25,6 +25,11 @@ type app struct {
 
 // Run runs one command and returns the exit code of the process.
 func Run(ctx context.Context, sys System) int {
+	code, _ := run(ctx, sys)
+	return code
+}
+
+func run(ctx context.Context, sys System) (int, error) {
 	a := &app{sys: sys}
 	root := a.root(sys.Args) //nolint:contextcheck // commands get ctx from ExecuteContext
 	root.SetArgs(sys.Args)
@@ -35,30 +40,16 @@ func Run(ctx context.Context, sys System) int {
 	if _, ours := errors.AsType[*cove.Error](err); !ours && errors.Is(err, syscall.EPIPE) {
 		err = exitError{exitPipe} // whoever read the answer has gone
 	}
-	a.complain(err)
-	return exitCode(err)
+	if !isForeign(err) {
+		a.complain(err)
+	}
+	return exitCode(err), err
 }
 
 // command is one command below the root, made when it is needed.
 type command struct {
 	name, group string
 	make        func() *cobra.Command
-}
-
-func (a *app) commands() []command {
-	const work, operate = "work", "operate"
-	return []command{
-		{"run", work, a.runCommand},
-		{"code", work, a.codeCommand},
-		{"sandbox", work, a.sandboxCommand},
-		{"serve", operate, a.serveCommand},
-		{"doctor", operate, a.doctorCommand},
-		{"verify", operate, a.verifyCommand},
-		{"bench", operate, a.benchCommand},
-		{"key", operate, a.keyCommand},
-		{"audit", operate, a.auditCommand},
-		{"version", operate, a.versionCommand},
-	}
 }
 
 // root is the command line for args. Where they start with the name of a

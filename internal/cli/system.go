@@ -31,7 +31,9 @@ type System struct {
 // Main runs the command line of this process and returns its exit code. It
 // ends early, and cleans up, on SIGINT, SIGTERM and SIGHUP; a second one ends it
 // at once.
-func Main() int {
+func Main() int { return main(Run) }
+
+func main(run func(context.Context, System) int) int {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	listening := make(chan struct{})
@@ -39,7 +41,7 @@ func Main() int {
 		defer close(listening)
 		listen(ctx, stop)
 	}()
-	return Run(ctx, System{
+	return run(ctx, System{
 		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Env: config.Environment,
 		// Until then a signal ends the process, which has nothing to clean up yet.
 		Settled: func() { <-listening },

@@ -75,3 +75,12 @@ func defaultHome(root bool, env func(string) (string, bool)) (string, error) {
 	}
 	return "", cove.InvalidField("COVE_HOME", "is not set and there is no HOME to derive it from; set it to a directory that belongs to you")
 }
+
+// Home returns the COVE_HOME that the environment names, or the default one. Flags
+// and files may say otherwise.
+func Home(env func(string) (string, bool), root bool) (string, error) {
+	if dir, ok := env("COVE_HOME"); ok && dir != "" {
+		return dir, nil
+	}
+	return defaultHome(root, env)
+}

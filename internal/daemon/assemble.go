@@ -16,7 +16,6 @@ import (
 	"github.com/cove-sandbox/cove/internal/audit"
 	"github.com/cove-sandbox/cove/internal/config"
 	"github.com/cove-sandbox/cove/internal/policy"
-	"github.com/cove-sandbox/cove/provider/all"
 )
 
 // site is where an assembly keeps its things, and how.
@@ -54,8 +53,7 @@ func assemble(ctx context.Context, cfg config.Config, at site) (_ *assembly, err
 		return nil, err
 	}
 	ec := engineConfig(cfg)
-	home := all.Config{Home: filepath.Join(at.dir, "providers"), Once: at.run != nil, Keep: at.run == nil}
-	list, err := providers(cfg, home, at.wanted(&ec))
+	list, err := providers(cfg, provision{dir: filepath.Join(at.dir, "providers"), once: at.run != nil, keep: at.run == nil}, at.wanted(&ec))
 	if err != nil {
 		return nil, err
 	}

@@ -237,7 +237,12 @@ func (h *hostSide) builders() (*fence.Builder, *fence.Spawner, error) {
 		if h.direct, err = fence.NewBuilder(h.plan, int(h.executable.Fd()), int(h.proc.Fd())); err != nil {
 			return nil, nil, cove.Wrap(cove.Internal, err, "the builder of sandboxes cannot be made")
 		}
-		h.direct.Stock()
+		if h.ahead != nil {
+			h.direct.Use(h.ahead.room)
+			h.ahead = nil
+		} else {
+			h.direct.Stock()
+		}
 		return h.direct, nil, nil
 	}
 	if h.spawner, err = fence.Launch(h.plan, int(h.executable.Fd()), int(h.proc.Fd())); err != nil {

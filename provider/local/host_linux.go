@@ -35,6 +35,7 @@ type hostSide struct {
 	executable *os.File
 	proc       *os.File
 	disks      *disks
+	ahead      *headStart // nil where nothing was begun before
 
 	keeping keeping
 
@@ -75,6 +76,9 @@ func openHost(cfg Config) (_ *hostSide, err error) {
 	}
 	h.control = sync.OnceValues(func() (*cgroup.Manager, error) { return cgroup.Open(cgroup.Config{Name: groupName(cfg.Dir)}) })
 	h.findKeeper()
+	if cfg.Once && h.become && !cfg.weak.network {
+		h.ahead = ahead.Swap(nil)
+	}
 	if cfg.Once {
 		// Both take as long as all else before the first sandbox.
 		go func() { _, _ = h.control() }()

@@ -22,8 +22,10 @@ var moreEnv []string
 
 // newPlan is what all sandboxes of this host have in common.
 func (h *hostSide) newPlan() (*fence.Plan, error) {
+	root, path := h.drawn()
+	root.Stage = filepath.Join(h.cfg.Dir, "root")
 	p := &fence.Plan{
-		Root:   newRoot("/", filepath.Join(h.cfg.Dir, "root")),
+		Root:   root,
 		Host:   host,
 		Inside: user, Become: h.become,
 		Proc: true, Network: !h.cfg.weak.network, Groups: true,
@@ -34,7 +36,7 @@ func (h *hostSide) newPlan() (*fence.Plan, error) {
 		Argv:     []string{agent.Name},
 		Env:      append(agent.Env(), moreEnv...),
 	}
-	h.path = addInterpreters(&p.Root, "/", lookPath)
+	h.path = path
 	if !h.become {
 		p.Root.Evidence = "/run/proc"
 	}
@@ -51,6 +53,15 @@ func (h *hostSide) newPlan() (*fence.Plan, error) {
 	}
 	p.Filter = filter
 	return p, nil
+}
+
+// drawn is what [draw] says, or said already.
+func (h *hostSide) drawn() (fence.Root, []string) {
+	if h.ahead == nil {
+		return draw()
+	}
+	<-h.ahead.drawn
+	return h.ahead.root, h.ahead.path
 }
 
 // compiled is the filter, which never changes.

@@ -79,8 +79,8 @@ type Builder struct {
 	proc       int
 	null       int
 	filter     seccomp.Program
-	rooms      chan room // begun before they are needed
-	view       *view     // of the host's files; nil where all threads have it
+	rooms      chan *Room // begun before they are needed
+	view       *view      // of the host's files; nil where all threads have it
 }
 
 // NewBuilder returns one for a plan. The descriptors are of the agent's
@@ -99,7 +99,7 @@ func NewBuilder(p *Plan, executable, proc int) (*Builder, error) {
 		_ = unix.Close(lone)
 		return nil, &os.PathError{Op: "open", Path: "/dev/null", Err: err}
 	}
-	return &Builder{plan: p, executable: executable, solo: lone, proc: proc, null: null, filter: filter, rooms: make(chan room, 1)}, nil
+	return &Builder{plan: p, executable: executable, solo: lone, proc: proc, null: null, filter: filter, rooms: make(chan *Room, 1)}, nil
 }
 
 // Close lets go of what the builder opened. What it built lives on.
@@ -139,16 +139,18 @@ func (b *Builder) Build(o Order, h Handles) (Sandbox, error) {
 	}
 	defer trees.close()
 	done := make(chan result, 1)
-	b.take().work <- func(err error) {
-		if err != nil {
-			done <- result{err: err}
+	r := b.take()
+	r.work <- func(error) {
+		if r.err != nil {
+			done <- result{err: r.err}
 			return
 		}
 		box, err := b.build(o, h, trees)
 		done <- result{box, err}
 	}
-	r := <-done
-	return r.box, r.err
+	close(r.work)
+	got := <-done
+	return got.box, got.err
 }
 
 // Resize gives the places of a sandbox other bounds. The handles are those that

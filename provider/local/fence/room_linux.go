@@ -11,17 +11,26 @@ import (
 	"github.com/cove-sandbox/cove/internal/linux/netns"
 )
 
-// room is a thread in namespaces of its own, with what every sandbox has and
+// Room is a thread in namespaces of its own, with what every sandbox has and
 // nothing that is one sandbox's own. It is furnished once, and thrown away with
 // the thread.
-type room struct {
-	// work is what to do in it; the argument says why there is no room. Closed
-	// without, the thread ends.
+type Room struct {
+	// work is what to do in it; the argument says why there is no room. Closed,
+	// the thread ends.
 	work chan func(err error)
+	err  error // of its own thread: why it has no root
+}
+
+// Begin starts the thread of a room, before there is a plan for it. Host and
+// network are those that the plan will have; [Builder.Use] takes the room.
+func Begin(host string, network bool) *Room {
+	r := &Room{work: make(chan func(error), 2)} // the root and the order
+	go r.open(host, network)
+	return r
 }
 
 // take returns a room: one that was begun before, or a new one.
-func (b *Builder) take() room {
+func (b *Builder) take() *Room {
 	select {
 	case r := <-b.rooms:
 		return r
@@ -33,10 +42,15 @@ func (b *Builder) take() room {
 // Stock begins the room of the next sandbox, unless one was begun: most of what
 // makes a sandbox is the same for all, and can be done before anybody waits.
 func (b *Builder) Stock() {
-	if len(b.rooms) > 0 {
-		return
+	if len(b.rooms) == 0 {
+		b.keep(b.begin())
 	}
-	r := b.begin()
+}
+
+// Use takes a room that was begun before the builder was there.
+func (b *Builder) Use(r *Room) { b.keep(b.settleIn(r)) }
+
+func (b *Builder) keep(r *Room) {
 	select {
 	case b.rooms <- r:
 	default:
@@ -44,14 +58,23 @@ func (b *Builder) Stock() {
 	}
 }
 
-// begin starts the thread of a room.
-func (b *Builder) begin() room {
-	r := room{work: make(chan func(error), 1)}
-	go r.open(b)
+func (b *Builder) begin() *Room { return b.settleIn(Begin(b.plan.Host, b.plan.Network)) }
+
+// settleIn has the room get its root.
+func (b *Builder) settleIn(r *Room) *Room {
+	r.work <- func(err error) {
+		if err == nil && !b.rooted {
+			err = b.plan.Root.build()
+		}
+		if err == nil {
+			err = mount.Terminals("/dev/pts")
+		}
+		r.err = err
+	}
 	return r
 }
 
-func (r room) open(b *Builder) {
+func (r *Room) open(host string, network bool) {
 	runtime.LockOSThread()
 	if unix.Gettid() == unix.Getpid() {
 		// The first thread of a process cannot end before the process: what it
@@ -59,14 +82,14 @@ func (r room) open(b *Builder) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			r.open(b)
+			r.open(host, network)
 		}()
 		<-done
 		runtime.UnlockOSThread()
 		return
 	}
-	err := b.enter()
-	if f, ok := <-r.work; ok {
+	err := enter(host, network)
+	for f := range r.work {
 		f(err)
 	}
 	// Still locked, the thread ends with us.
@@ -75,27 +98,20 @@ func (r room) open(b *Builder) {
 // namespaces are those of a room; the first process makes the rest.
 const namespaces = unix.CLONE_FS | unix.CLONE_NEWNS | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
 
-// enter makes the calling thread's surroundings a room.
-func (b *Builder) enter() error {
+// enter makes the calling thread's surroundings those of a room.
+func enter(host string, network bool) error {
 	flags := namespaces
-	if b.plan.Network {
+	if network {
 		flags |= unix.CLONE_NEWNET
 	}
 	if err := unix.Unshare(flags); err != nil {
 		return &initproc.Error{Step: "unshare", Errno: errnoOf(err)}
 	}
-	if err := unix.Sethostname([]byte(b.plan.Host)); err != nil {
+	if err := unix.Sethostname([]byte(host)); err != nil {
 		return fmt.Errorf("host name: %w", err)
 	}
-	if b.plan.Network {
-		if err := netns.Loopback(); err != nil {
-			return err
-		}
+	if network {
+		return netns.Loopback()
 	}
-	if !b.rooted {
-		if err := b.plan.Root.build(); err != nil {
-			return err
-		}
-	}
-	return mount.Terminals("/dev/pts")
+	return nil
 }

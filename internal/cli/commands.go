@@ -1,0 +1,19 @@
+//go:build !lean
+
+package cli
+
+func (a *app) commands() []command {
+	const work, operate = "work", "operate"
+	return []command{
+		{"run", work, a.runCommand},
+		{"code", work, a.codeCommand},
+		{"sandbox", work, a.sandboxCommand},
+		{"serve", operate, a.serveCommand},
+		{"doctor", operate, a.doctorCommand},
+		{"verify", operate, a.verifyCommand},
+		{"bench", operate, a.benchCommand},
+		{"key", operate, a.keyCommand},
+		{"audit", operate, a.auditCommand},
+		{"version", operate, a.versionCommand},
+	}
+}

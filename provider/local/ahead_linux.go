@@ -1,0 +1,45 @@
+package local
+
+import (
+	"os"
+	"sync/atomic"
+
+	"github.com/cove-sandbox/cove/provider/local/fence"
+)
+
+// headStart is what was begun before there was a provider.
+type headStart struct {
+	room  *fence.Room
+	drawn chan struct{} // closed when root and path are there
+	root  fence.Root    // without a stage
+	path  []string
+}
+
+// ahead is for the first provider that takes it.
+var ahead atomic.Pointer[headStart]
+
+// Ahead begins what the first sandbox of this process needs, as far as it is the
+// same for all: its namespaces, the description of its root and its filter. A
+// program calls it that lives for one sandbox and has other things to do first;
+// the next provider that is opened with Once takes it. Where nobody does, it ends
+// with the process.
+func Ahead() {
+	if os.Geteuid() != 0 {
+		return // a spawner has its own
+	}
+	a := &headStart{room: fence.Begin(host, true), drawn: make(chan struct{})}
+	ahead.Store(a)
+	go func() {
+		defer close(a.drawn)
+		a.root, a.path = draw()
+		_, _ = compiled() // whoever needs it finds out what is wrong
+	}()
+}
+
+// draw describes the root of sandboxes on this host, without a stage, and where
+// interpreters are beside /usr.
+func draw() (fence.Root, []string) {
+	r := newRoot("/", "")
+	path := addInterpreters(&r, "/", lookPath)
+	return r, path
+}
