@@ -30,11 +30,23 @@ func Ahead() {
 	a := &headStart{room: fence.Begin(host, true), drawn: make(chan struct{})}
 	ahead.Store(a)
 	go func() {
-		defer close(a.drawn)
 		a.root, a.path = draw()
+		close(a.drawn)
 		_, _ = compiled() // whoever needs it finds out what is wrong
 	}()
+	if info, err := os.Stat(anyStage); err == nil && info.IsDir() {
+		a.room.Build(func() fence.Root {
+			<-a.drawn
+			root := a.root
+			root.Stage = anyStage
+			return root
+		})
+	}
 }
+
+// anyStage is a directory of every host over which a root can be built, in mounts
+// of its own: nothing of a root is shown from there.
+const anyStage = "/sys"
 
 // draw describes the root of sandboxes on this host, without a stage, and where
 // interpreters are beside /usr.

@@ -18,15 +18,30 @@ type Room struct {
 	// work is what to do in it; the argument says why there is no room. Closed,
 	// the thread ends.
 	work chan func(err error)
-	err  error // of its own thread: why it has no root
+
+	// Of its own thread.
+	rooted bool  // its root stands
+	err    error // why it has none
 }
 
 // Begin starts the thread of a room, before there is a plan for it. Host and
 // network are those that the plan will have; [Builder.Use] takes the room.
 func Begin(host string, network bool) *Room {
-	r := &Room{work: make(chan func(error), 2)} // the root and the order
+	r := &Room{work: make(chan func(error), 3)} // the root, what goes into it, and the order
 	go r.open(host, network)
 	return r
+}
+
+// Build has the room get the root that draw returns, before there is a plan. The
+// plan must have the same one; its stage does not matter any more.
+func (r *Room) Build(draw func() Root) {
+	r.work <- func(err error) {
+		if err == nil {
+			root := draw()
+			err = root.build()
+		}
+		r.rooted, r.err = err == nil, err
+	}
 }
 
 // take returns a room: one that was begun before, or a new one.
@@ -63,7 +78,10 @@ func (b *Builder) begin() *Room { return b.settleIn(Begin(b.plan.Host, b.plan.Ne
 // settleIn has the room get its root.
 func (b *Builder) settleIn(r *Room) *Room {
 	r.work <- func(err error) {
-		if err == nil && !b.rooted {
+		if err == nil {
+			err = r.err
+		}
+		if err == nil && !b.rooted && !r.rooted {
 			err = b.plan.Root.build()
 		}
 		if err == nil {
