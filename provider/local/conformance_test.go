@@ -32,7 +32,7 @@ func TestConformanceOnce(t *testing.T) {
 		}
 		providertest.Ready(t, p)
 		return p
-	}, "lifecycle", "spec", "exec", "limits", "kill", "concurrency", "isolation", "usage", "powers", "dial", "prepare", "attach", "leaks")
+	}, "lifecycle", "spec", "exec", "limits", "kill", "concurrency", "isolation", "usage", "powers", "dial", "prepare", "solo", "attach", "leaks")
 }
 
 // TestConformanceKeeper is about sandboxes that outlive the provider.

@@ -51,6 +51,7 @@ func groups() []group {
 		{"trial", trialTests()},
 		{"egress", egressTests()},
 		{"prepare", prepareTests()},
+		{"solo", soloTests()},
 		{"attach", attachTests()},
 		{"resume", resumeTests()},
 		{"leaks", leakTests()},
