@@ -55,13 +55,14 @@ func fresh(*cove.Spec) {}
 
 var (
 	programs = []Via{Exec, Terminal}
+	everyWay = []Via{Exec, Terminal, Solo}
 	byExec   = []Via{Exec}
 	byFiles  = []Via{Files}
 )
 
 // native is an attack that the attacker makes alone, under the same name.
 func native(name, try string) Attack {
-	return Attack{Name: name, Try: try, Via: programs, run: func(ctx context.Context, r *round) verdict {
+	return Attack{Name: name, Try: try, Via: everyWay, run: func(ctx context.Context, r *round) verdict {
 		v, _ := r.attack(ctx, name)
 		return v
 	}}

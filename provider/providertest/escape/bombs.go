@@ -26,9 +26,9 @@ func bombAttacks() []Attack {
 	processes := func(s *cove.Spec) { s.Resources.PIDs = fewProcesses }
 	memory := func(s *cove.Spec) { s.Resources.Memory, s.Workspace.Size = littleMemory, littleDisk }
 	return []Attack{
-		{Name: "fork_bomb", Try: "start processes without an end", Via: programs, Limits: limits(cove.LimitPIDs), own: processes, armed: true, run: forkBomb("fork_bomb")},
-		{Name: "zombie_bomb", Try: "leave dead processes without an end", Via: programs, Limits: limits(cove.LimitPIDs), own: processes, armed: true, run: forkBomb("zombie_bomb")},
-		{Name: "memory_bomb", Try: "take more memory than was given", Via: programs, Limits: limits(cove.LimitMemory), own: memory, run: memoryBomb},
+		{Name: "fork_bomb", Try: "start processes without an end", Via: everyWay, Limits: limits(cove.LimitPIDs), own: processes, armed: true, run: forkBomb("fork_bomb")},
+		{Name: "zombie_bomb", Try: "leave dead processes without an end", Via: everyWay, Limits: limits(cove.LimitPIDs), own: processes, armed: true, run: forkBomb("zombie_bomb")},
+		{Name: "memory_bomb", Try: "take more memory than was given", Via: everyWay, Limits: limits(cove.LimitMemory), own: memory, run: memoryBomb},
 		{Name: "memory_files", Try: "take more memory than was given, in files", Via: programs, Limits: limits(cove.LimitMemory), own: memory, run: memoryFiles},
 		{
 			Name: "disk_bomb", Try: "write more than fits into the workspace", Via: programs, Limits: limits(cove.LimitDisk),

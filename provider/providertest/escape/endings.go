@@ -18,10 +18,10 @@ func endingAttacks() []Attack {
 		{Name: "survivors_timeout", Try: "outlive a time limit in the same ways", Via: programs, run: outliveTimeout},
 		{Name: "survivors_destroy", Try: "outlive the sandbox in the same ways", Via: programs, own: fresh, run: outliveSandbox},
 		parentless,
-		{Name: "busy_loop", Try: "compute past a time limit", Via: programs, run: overtime(`echo ready; while :; do :; done`)},
-		{Name: "ignored_signals", Try: "ignore every signal past a time limit", Via: programs, run: overtime(`trap '' HUP INT QUIT TERM USR1 USR2 ALRM PIPE TSTP TTIN TTOU; echo ready; sleep "$0"; sleep "$0"`)},
-		{Name: "stopped", Try: "stop with SIGSTOP, parent and child, past a time limit", Via: programs, run: overtime(`echo ready; (kill -STOP $$; sleep "$0") & sleep "$0"; kill -STOP $$; sleep "$0"`)},
-		{Name: "output_flood", Try: "write more than the limit on output", Via: programs, run: flood},
+		{Name: "busy_loop", Try: "compute past a time limit", Via: everyWay, run: overtime(`echo ready; while :; do :; done`)},
+		{Name: "ignored_signals", Try: "ignore every signal past a time limit", Via: everyWay, run: overtime(`trap '' HUP INT QUIT TERM USR1 USR2 ALRM PIPE TSTP TTIN TTOU; echo ready; sleep "$0"; sleep "$0"`)},
+		{Name: "stopped", Try: "stop with SIGSTOP, parent and child, past a time limit", Via: everyWay, run: overtime(`echo ready; (kill -STOP $$; sleep "$0") & sleep "$0"; kill -STOP $$; sleep "$0"`)},
+		{Name: "output_flood", Try: "write more than the limit on output", Via: everyWay, run: flood},
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"strings"
 	"sync"
 	"time"
@@ -18,6 +19,10 @@ type round struct {
 
 	box cove.Sandbox
 	via Via
+
+	change func(*cove.Spec) // of the sandbox that the attack needs
+	solos  []cove.Sandbox   // those of single programs
+	inputs []io.Closer
 }
 
 // Bounds on what a program of an attack may take.
@@ -68,6 +73,9 @@ func (r *round) start(ctx context.Context, out *output, limits cove.Limits, argv
 	cmd := cove.Command{Argv: argv, Stdout: out, Stderr: out, Limits: limits}
 	if r.via == Terminal {
 		cmd.TTY = &cove.WindowSize{Cols: 80, Rows: 24}
+	}
+	if r.via == Solo {
+		return r.startSolo(ctx, cmd)
 	}
 	return r.box.Start(ctx, cmd)
 }

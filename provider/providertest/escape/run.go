@@ -112,6 +112,8 @@ func (a *arena) reasonNot(attack Attack, via Via) string {
 		return "the sandbox has a kernel of its own, and this stays inside it"
 	case via == Terminal && !slices.Contains(a.caps.Powers, cove.PowerTerminal):
 		return "the provider has no terminals"
+	case via == Solo && !slices.Contains(a.caps.Powers, cove.PowerSolo):
+		return "the provider has no sandboxes for one program"
 	}
 	have := a.caps.For(a.spec().Workspace.Kind)
 	for _, l := range attack.Limits {
@@ -142,7 +144,8 @@ func (a *arena) replace(ctx context.Context, v verdict) error {
 func (a *arena) attempt(ctx context.Context, attack Attack, via Via) (v verdict, err error) {
 	ctx, cancel := context.WithTimeout(ctx, attackTime)
 	defer cancel()
-	r := &round{arena: a, via: via}
+	r := &round{arena: a, via: via, change: attack.own}
+	defer func() { err = errors.Join(err, r.endSolos(ctx)) }()
 	if attack.own == nil {
 		r.box, err = a.common(ctx)
 		if err != nil {
