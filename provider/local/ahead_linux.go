@@ -19,10 +19,9 @@ type headStart struct {
 var ahead atomic.Pointer[headStart]
 
 // Ahead begins what the first sandbox of this process needs, as far as it is the
-// same for all: its namespaces, the description of its root and its filter. A
-// program calls it that lives for one sandbox and has other things to do first;
-// the next provider that is opened with Once takes it. Where nobody does, it ends
-// with the process.
+// same for all: its namespaces and its root. A program calls it that lives for one
+// sandbox and has other things to do first; the next provider that is opened with
+// Once takes it. Where nobody does, it ends with the process.
 func Ahead() {
 	if os.Geteuid() != 0 {
 		return // a spawner has its own
@@ -32,7 +31,6 @@ func Ahead() {
 	go func() {
 		a.root, a.path = draw()
 		close(a.drawn)
-		_, _ = compiled() // whoever needs it finds out what is wrong
 	}()
 	if info, err := os.Stat(anyStage); err == nil && info.IsDir() {
 		a.room.Build(func() fence.Root {

@@ -55,8 +55,11 @@ func (h hierarchy) same(o hierarchy) bool {
 // 35 31 0:32 /root /mount rw,relatime shared:7 - cgroup cgroup rw,memory
 func parseMount(line string) (h hierarchy, root string, ok bool) {
 	place, kind, ok := strings.Cut(line, " - ")
+	if !ok || !strings.HasPrefix(kind, "cgroup") {
+		return h, "", false
+	}
 	fields, types := strings.Fields(place), strings.Fields(kind)
-	if !ok || len(fields) < 5 || len(types) < 3 {
+	if len(fields) < 5 || len(types) < 3 {
 		return h, "", false
 	}
 	h.mount = unescape(fields[4])
@@ -79,6 +82,9 @@ func parseMount(line string) (h hierarchy, root string, ok bool) {
 
 // unescape undoes what the kernel does to blanks in names.
 func unescape(s string) string {
+	if strings.IndexByte(s, '\\') < 0 {
+		return s
+	}
 	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(s)
 }
 

@@ -1,0 +1,8 @@
+package seccomp
+
+import _ "embed"
+
+// compiledSandbox is written by the tests of this package, with -update.
+//
+//go:embed sandbox_arm64.bpf
+var compiledSandbox string
