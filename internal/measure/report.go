@@ -24,6 +24,7 @@ const (
 	KeyLive   = "live"   // Stage.Live
 	KeyPooled = "pooled" // Stage.Pooled, where the provider can
 	KeyCold   = "cold"   // Stage.Cold
+	KeySolo   = "solo"   // Stage.Solo, where the provider can
 	KeyBwrap  = "bwrap"  // Bwrap, where it works
 )
 
@@ -104,6 +105,9 @@ func (s *Stage) timings(ctx context.Context, cfg Config) ([]Timing, error) {
 		add(KeyPooled, c)
 	}
 	add(KeyCold, s.Cold())
+	if c, ok := s.Solo(); ok {
+		add(KeySolo, c)
+	}
 	if c, err := Bwrap(ctx); err == nil {
 		add(KeyBwrap, c)
 	}

@@ -119,6 +119,27 @@ func (s *Stage) Cold() Contender {
 	}}
 }
 
+// Solo is Cold with a sandbox that is made for one program. ok is false where the
+// provider makes none.
+func (s *Stage) Solo() (c Contender, ok bool) {
+	soloist, ok := cove.As[cove.Soloist](s.provider)
+	if !ok || !slices.Contains(s.caps.Powers, cove.PowerSolo) {
+		return c, false
+	}
+	mold := cove.Mold{Provider: s.provider.Name(), Template: s.spec.Template, Workspace: s.spec.Workspace.Kind, Solo: true}
+	return Contender{Name: "create, true, destroy, for one program", Run: func(ctx context.Context) error {
+		spare, err := soloist.PrepareSolo(ctx, mold)
+		if err != nil {
+			return err
+		}
+		box, err := spare.Claim(ctx, cove.NewID(), s.spec)
+		if err != nil {
+			return err
+		}
+		return errors.Join(runTrue(ctx, box), box.Destroy(context.WithoutCancel(ctx)))
+	}}, true
+}
+
 // depth is how many prepared sandboxes wait: as in a pool, one that is taken has
 // been there for some rounds.
 const depth = 4
