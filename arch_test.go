@@ -71,7 +71,9 @@ var allowed = map[string][]string{
 	},
 	"internal/cli": {"", "client", "internal/config", "internal/daemon", "internal/measure", "internal/policy", "internal/wire", "provider/providertest/escape"},
 
-	"cmd/cove":       {"internal/cli", "provider/local", "provider/providertest/escape"},
+	// With the tag lean, cmd/cove also imports internal/config and internal/whole.
+	"internal/whole": {},
+	"cmd/cove":       {"internal/cli", "internal/config", "internal/whole", "provider/local", "provider/providertest/escape"},
 	"cmd/cove-agent": {"internal/guest/agent", "provider/local/fence"},
 	"bench": {
 		"", "engine", "provider/fake", "provider/local", "store/sqlite",
@@ -101,7 +103,7 @@ var importers = map[string]struct {
 		why:      "a suite is a test in a package of its own",
 	},
 	"golang.org/x/sys": {
-		packages: []string{"internal/daemon", "internal/guest", "internal/guest/agent", "internal/guest/protocol", "internal/keeper", "internal/linux/*", "provider/local", "provider/local/fence", "provider/providertest/escape"},
+		packages: []string{"internal/daemon", "internal/guest", "internal/guest/agent", "internal/guest/protocol", "internal/keeper", "internal/linux/*", "internal/whole", "provider/local", "provider/local/fence", "provider/providertest/escape"},
 		why:      "it is the kernel's own vocabulary, not something to replace",
 	},
 	"mvdan.cc/sh/v3": {

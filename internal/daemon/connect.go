@@ -181,6 +181,9 @@ func (h Home) spawn(cfg config.Config) (*child, error) {
 	if err != nil {
 		return nil, cove.Wrap(cove.Internal, err, "the path of this program is unknown, so that no server can be started").Remedy("start cove serve yourself")
 	}
+	if _, err := os.Stat(program); err != nil {
+		program = "/proc/self/exe" // a file in memory has no path
+	}
 	if err := rotateLong(h.Log()); err != nil {
 		return nil, homeError(h.dir, err)
 	}

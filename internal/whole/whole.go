@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -75,6 +76,13 @@ func (p Program) write(path string) error {
 	}
 	if err != nil {
 		return errors.Join(err, os.Remove(f.Name()))
+	}
+	// Those of other builds: who runs one goes on, and who needs one makes it again.
+	old, _ := filepath.Glob(filepath.Join(filepath.Dir(path), "cove-"+strings.Repeat("[0-9a-f]", len(p.ID)))) // the pattern is good
+	for _, name := range old {
+		if name != path {
+			_ = os.Remove(name) // it only takes room
+		}
 	}
 	return nil
 }
