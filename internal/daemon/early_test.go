@@ -88,6 +88,7 @@ func TestEarlySpareThatCannotBeMade(t *testing.T) {
 			{base, time.Millisecond},
 			{cove.Mold{Provider: "fake", Template: "none", Workspace: cove.WorkspaceMemory}, time.Minute},
 			{cove.Mold{Provider: "plain", Template: "base", Workspace: cove.WorkspaceMemory}, time.Minute},
+			{cove.Mold{Provider: "fake", Template: "base", Workspace: cove.WorkspaceMemory, Solo: true}, time.Minute},
 			{cove.Mold{Provider: "nobody", Template: "base", Workspace: cove.WorkspaceMemory}, time.Minute},
 		} {
 			e := daemon.PrepareEarly(t.Context(), []cove.Provider{p, plain}, tc.mold, tc.within)
@@ -97,6 +98,33 @@ func TestEarlySpareThatCannotBeMade(t *testing.T) {
 			if err := e.Discard(); err != nil || left() != 0 {
 				t.Errorf("%+v: %d left, %v", tc.mold, left(), err)
 			}
+		}
+	})
+}
+
+// soloist prepares sandboxes for one program as all others.
+type soloist struct{ cove.Provider }
+
+func (p soloist) PrepareSolo(ctx context.Context, m cove.Mold) (cove.Spare, error) {
+	preparer, _ := cove.As[cove.Preparer](p.Provider)
+	return preparer.Prepare(ctx, m)
+}
+
+func TestEarlySoloSpare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, left := pretender(t)
+		solo := base
+		solo.Solo = true
+		e := daemon.PrepareEarly(t.Context(), []cove.Provider{soloist{p}}, solo, time.Minute)
+		if _, ok := e.Take(t.Context(), base); ok {
+			t.Error("a spare for one program was given to one that wants more")
+		}
+		spare, ok := e.Take(t.Context(), solo)
+		if !ok {
+			t.Fatal("no spare")
+		}
+		if err := spare.Discard(t.Context()); err != nil || left() != 0 {
+			t.Errorf("%d left, %v", left(), err)
 		}
 	})
 }
