@@ -46,11 +46,11 @@ func lean(t *testing.T, dir, id string) (args []string, exe string) {
 func TestExec(t *testing.T) {
 	id, other := hex.EncodeToString([]byte("identity")), hex.EncodeToString([]byte("another1"))
 	own := t.TempDir()
-	if err := os.Chmod(own, 0o700); err != nil { //nolint:gosec // a directory
+	if err := os.Chmod(own, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	shared := t.TempDir()
-	if err := os.Chmod(shared, 0o777); err != nil { //nolint:gosec // what is refused
+	if err := os.Chmod(shared, 0o777); err != nil {
 		t.Fatal(err)
 	}
 	file := filepath.Join(own, "cove-"+id)
@@ -81,7 +81,7 @@ func TestExec(t *testing.T) {
 		t.Errorf("%v, %v", entries, err)
 	}
 	// What is not whole is made again.
-	if err := os.Chmod(file, 0o700); err != nil { //nolint:gosec // ours
+	if err := os.Chmod(file, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Truncate(file, 100); err != nil {
