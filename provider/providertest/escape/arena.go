@@ -170,7 +170,7 @@ func (a *arena) create(ctx context.Context, attack Attack) (cove.Sandbox, error)
 	if err != nil {
 		return nil, fmt.Errorf("create a sandbox: %w", err)
 	}
-	if attack.own != nil && !attack.armed || a.caps.Isolation.Boundary == cove.BoundaryNone {
+	if !attack.wantsAttacker() || a.caps.Isolation.Boundary == cove.BoundaryNone {
 		return box, nil
 	}
 	if err := a.arm(ctx, box); err != nil {
@@ -178,6 +178,9 @@ func (a *arena) create(ctx context.Context, attack Attack) (cove.Sandbox, error)
 	}
 	return box, nil
 }
+
+// wantsAttacker reports whether the attack needs the attacker inside.
+func (a Attack) wantsAttacker() bool { return a.own == nil || a.armed }
 
 // arm puts the attacker into a sandbox.
 func (a *arena) arm(ctx context.Context, box cove.Sandbox) error {

@@ -20,8 +20,8 @@ type round struct {
 	box cove.Sandbox
 	via Via
 
-	change func(*cove.Spec) // of the sandbox that the attack needs
-	solos  []cove.Sandbox   // those of single programs
+	needs  Attack         // the one that is made
+	solos  []cove.Sandbox // those of single programs
 	inputs []io.Closer
 }
 

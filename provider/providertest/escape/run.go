@@ -144,7 +144,7 @@ func (a *arena) replace(ctx context.Context, v verdict) error {
 func (a *arena) attempt(ctx context.Context, attack Attack, via Via) (v verdict, err error) {
 	ctx, cancel := context.WithTimeout(ctx, attackTime)
 	defer cancel()
-	r := &round{arena: a, via: via, change: attack.own}
+	r := &round{arena: a, via: via, needs: attack}
 	defer func() { err = errors.Join(err, r.endSolos(ctx)) }()
 	if attack.own == nil {
 		r.box, err = a.common(ctx)

@@ -14,15 +14,16 @@ import (
 // nobody can upload it to: its own input.
 const bringer = `cat >"$0" && chmod 755 "$0" && exec "$@" </dev/null`
 
-// startSolo starts a program in a sandbox of its own, with the attacker in it.
+// startSolo starts a program in a sandbox of its own, with the attacker in it
+// where the attack needs it.
 func (r *round) startSolo(ctx context.Context, cmd cove.Command) (cove.Process, error) {
 	soloist, ok := cove.As[cove.Soloist](r.p)
 	if !ok {
 		return nil, cove.Errorf(cove.Unsupported, "provider %s makes no sandboxes for one program", r.p.Name())
 	}
 	spec := r.spec()
-	if r.change != nil {
-		r.change(&spec)
+	if r.needs.own != nil {
+		r.needs.own(&spec)
 	}
 	spare, err := soloist.PrepareSolo(ctx, cove.Mold{Provider: r.p.Name(), Template: spec.Template, Workspace: spec.Workspace.Kind, Solo: true})
 	if err != nil {
@@ -33,6 +34,9 @@ func (r *round) startSolo(ctx context.Context, cmd cove.Command) (cove.Process, 
 		return nil, fmt.Errorf("claim a sandbox: %w", err)
 	}
 	r.solos = append(r.solos, box)
+	if !r.needs.wantsAttacker() {
+		return box.Start(ctx, cmd)
+	}
 	f, err := os.Open(r.attacker)
 	if err != nil {
 		return nil, cove.Wrap(cove.Unavailable, err, "the attacker %s cannot be read", r.attacker)
