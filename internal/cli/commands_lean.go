@@ -36,7 +36,8 @@ func Lean() (code int, ok bool) {
 
 // leave returns errWhole for what this program cannot do.
 func leave(cfg config.Config, spec cove.Spec) error {
-	if _, remote := cfg.Remote(); remote || !daemon.Here(append(cfg.Fallback, cfg.Provider, spec.Provider)...) {
+	out := spec.Network.Mode != "" && spec.Network.Mode != cove.NetworkNone || len(spec.Network.Secrets) > 0
+	if _, remote := cfg.Remote(); out || remote || !daemon.Here(append(cfg.Fallback, cfg.Provider, spec.Provider)...) {
 		return errWhole
 	}
 	return nil

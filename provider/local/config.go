@@ -1,9 +1,6 @@
 package local
 
-import (
-	"github.com/cove-sandbox/cove"
-	"github.com/cove-sandbox/cove/internal/egress"
-)
+import "github.com/cove-sandbox/cove"
 
 // Config says where the provider keeps its things.
 type Config struct {
@@ -26,8 +23,6 @@ type Config struct {
 	// Egress says what the ways out of sandboxes have in common.
 	Egress Egress
 
-	// world is where connections go, in tests.
-	world egress.World
 	// weak leaves out a defence, to see that attacks notice.
 	weak weakness
 }

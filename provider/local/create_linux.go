@@ -83,7 +83,7 @@ func (p *Provider) admit(ctx context.Context, id cove.ID, spec cove.Spec) (*host
 	if err := h.checkVolumes(spec.Volumes); err != nil {
 		return nil, cove.Capabilities{}, spec, err
 	}
-	if _, err := p.cfg.Egress.config(spec.Network, nil); err != nil {
+	if err := p.cfg.Egress.allows(spec.Network); err != nil {
 		return nil, cove.Capabilities{}, spec, err
 	}
 	caps := h.capabilities()

@@ -1,3 +1,5 @@
+//go:build !lean
+
 package local
 
 import (
@@ -16,6 +18,9 @@ type Egress struct {
 	Private []netip.Prefix
 	// Limits are those of each sandbox.
 	Limits Limits
+
+	// world is where connections go, in tests.
+	world egress.World
 }
 
 // Secret is a credential that requests get on their way out.
@@ -37,6 +42,12 @@ func (e Egress) check() error {
 		seen[s.Name] = true
 	}
 	return egress.Config{Private: e.Private, Limits: e.Limits}.Check()
+}
+
+// allows reports a network that no sandbox can have.
+func (e Egress) allows(n cove.Network) error {
+	_, err := e.config(n, nil)
+	return err
 }
 
 // config is what may leave a sandbox with this network.

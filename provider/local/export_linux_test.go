@@ -138,7 +138,7 @@ func Flatten(p *Provider, why error) {
 }
 
 // SetWorld makes connections of sandboxes go elsewhere.
-func (c *Config) SetWorld(w egress.World) { c.world = w }
+func (c *Config) SetWorld(w egress.World) { c.Egress.world = w }
 
 // Unopened says why there is no way out.
 var Unopened = unopened

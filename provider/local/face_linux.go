@@ -25,9 +25,7 @@ func (s *sandbox) layers() cove.Sandbox {
 	if s.shelf != nil {
 		face = layered{face, s}
 	}
-	if s.way != nil {
-		face = reaching{face, s}
-	}
+	face = s.reach(face)
 	if s.made != nil && s.made.held != nil {
 		face = resumable{face, s}
 	}

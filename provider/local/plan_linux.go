@@ -158,7 +158,7 @@ const (
 
 func addSettings(r *fence.Root, top string) {
 	etc := filepath.Join(top, "etc")
-	for _, name := range shown(etc) {
+	for _, name := range settingsOf(etc) {
 		path := filepath.Join(etc, name)
 		info, err := os.Lstat(path)
 		source := path
@@ -183,8 +183,12 @@ func addSettings(r *fence.Root, top string) {
 	}
 }
 
-// shown are the settings of a directory that may be shown.
-func shown(etc string) []string {
+// nameServer is where programs ask for names. It is in the read-only root, for
+// sandboxes with and without a network: without, nothing leads there.
+const nameServer = "198.18.0.1"
+
+// settingsOf returns the settings in a directory that may be shown.
+func settingsOf(etc string) []string {
 	var all []string
 	if dir, err := os.Open(etc); err == nil { //nolint:gosec // the host's own
 		all, _ = dir.Readdirnames(-1)

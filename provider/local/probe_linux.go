@@ -103,10 +103,10 @@ func (h *hostSide) capabilities() cove.Capabilities {
 			Disk: cove.Hard, Files: cove.Hard,
 		},
 		Workspaces: map[cove.WorkspaceKind]cove.Quota{cove.WorkspaceMemory: {Bytes: cove.Hard, Files: cove.Hard}},
-		Networks:   []cove.NetworkMode{cove.NetworkNone, cove.NetworkAllow, cove.NetworkOpen},
+		Networks:   networks,
 		Templates:  []string{Template},
 		Volumes:    mounts.SetAttr == nil,
-		Powers:     []cove.Power{cove.PowerDial, cove.PowerPrepare, cove.PowerSolo, cove.PowerTerminal, cove.PowerEgress},
+		Powers:     []cove.Power{cove.PowerDial, cove.PowerPrepare, cove.PowerSolo, cove.PowerTerminal},
 		Notes:      h.notes(has),
 	}
 	if h.disks.why == nil {
@@ -120,6 +120,9 @@ func (h *hostSide) capabilities() cove.Capabilities {
 	}
 	if h.cfg.weak.network {
 		c.Networks = c.Networks[:1] // what leads out would lead out of the host's
+	}
+	if len(c.Networks) > 1 {
+		c.Powers = append(c.Powers, cove.PowerEgress)
 	}
 	for _, probe := range []func() error{initproc.Probe, seccomp.Probe, capability.Probe, netns.Probe, func() error { return mounts.Descriptors }} {
 		if err := probe(); err != nil {

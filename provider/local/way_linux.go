@@ -1,3 +1,5 @@
+//go:build !lean
+
 package local
 
 import (
@@ -18,15 +20,14 @@ import (
 	"github.com/cove-sandbox/cove/provider/local/fence"
 )
 
-// nameServer is where programs ask for names. It is in the read-only root, for
-// sandboxes with and without a network: without, nothing leads there.
-const nameServer = "198.18.0.1"
-
 // openPorts are those that lead out of a sandbox with mode open. Each needs a
 // socket, which keeps programs of the sandbox from listening there: so they are
 // those below 1024, where programs cannot listen anyway, and few more that are
 // seldom listened on. Those of mail are not among them.
 var openPorts = []uint16{21, 22, 43, 80, 88, 110, 119, 123, 143, 389, 443, 554, 563, 636, 853, 873, 989, 990, 993, 995, 8443, 9418, 11371}
+
+// networks are those that sandboxes can have.
+var networks = []cove.NetworkMode{cove.NetworkNone, cove.NetworkAllow, cove.NetworkOpen}
 
 // way is how a sandbox gets out.
 type way struct {
@@ -52,6 +53,14 @@ var _ cove.Egress = reaching{}
 // Unwrap lets [cove.As] find the powers below.
 func (r reaching) Unwrap() cove.Sandbox { return r.Sandbox }
 
+// reach adds a way out to what others see of a sandbox, if it has one.
+func (s *sandbox) reach(face cove.Sandbox) cove.Sandbox {
+	if s.way == nil {
+		return face
+	}
+	return reaching{face, s}
+}
+
 // leave gives a sandbox its way out, if its network has one.
 func (s *sandbox) leave(ctx context.Context, n cove.Network) error {
 	if n.Mode == cove.NetworkNone {
@@ -70,7 +79,7 @@ func (s *sandbox) leave(ctx context.Context, n cove.Network) error {
 	if err != nil {
 		return err
 	}
-	if w.gate, err = openGateway(c, list, s.p.cfg.world); err != nil {
+	if w.gate, err = openGateway(c, list, s.p.cfg.Egress.world); err != nil {
 		return err
 	}
 	w.listens(ports)
