@@ -154,3 +154,11 @@ func (g *Gate) Enter() func()              { return g.g.enter() }
 func (g *Gate) Use() func()                { return g.g.use() }
 func (g *Gate) Close(d time.Duration) bool { return g.g.close(d) }
 func (g *Gate) Open()                      { g.g.open() }
+
+// KeepInMemory changes how much of snapshots is kept in memory, and returns what
+// changes it back.
+func KeepInMemory(n cove.Bytes) (undo func()) {
+	before := inMemory
+	inMemory = n
+	return func() { inMemory = before }
+}

@@ -223,7 +223,7 @@ func TestLayersNone(t *testing.T) {
 		must(t, err)
 		providertest.Ready(t, p)
 		return p
-	}, "lifecycle", "powers", "prepare", "limits", "usage")
+	}, "powers", "prepare", "usage")
 	p, ok := open(t).(*local.Provider)
 	if !ok {
 		t.Fatal("no provider")

@@ -98,3 +98,27 @@ func rest(text string) string {
 	}
 	return strings.Join(lines, "")
 }
+
+// What does not stay in memory is read from the disk, and what can be in neither
+// is refused.
+func TestLayersShed(t *testing.T) {
+	defer local.KeepInMemory(150 * cove.KiB)()
+	p := layeredProvider(t)
+	s := create(t, p)
+	snap, _ := cove.As[cove.Snapshotter](s)
+	for _, text := range []string{"first", "second", "third"} {
+		name := cove.NewID()
+		sh(t, s, "echo "+text+" > text; head -c 102400 /dev/zero > "+text)
+		_, err := snap.Snapshot(t.Context(), name)
+		must(t, err)
+		local.Written(p)
+		made, err := p.Create(t.Context(), cove.NewID(), cove.Spec{Snapshot: name})
+		must(t, err)
+		if got := sh(t, made, "cat text"); got != text+"\n" {
+			t.Errorf("%s has %q", text, got)
+		}
+		_, err = p.Create(t.Context(), cove.NewID(), cove.Spec{Snapshot: name, Workspace: cove.Workspace{Size: 64 * cove.KiB}})
+		wants(t, cove.Exhausted, err, "a snapshot that does not fit")
+		must(t, made.Destroy(t.Context()))
+	}
+}

@@ -40,7 +40,7 @@ const (
 
 // inMemory bounds the snapshots that are kept in memory although the disk has
 // them.
-const inMemory = 2 * cove.GiB
+var inMemory = 2 * cove.GiB
 
 // open returns the directory, without what a crash left unfinished. The caller
 // holds mu.
