@@ -68,11 +68,10 @@ func changed(t *testing.T, trial cove.Trial) []string {
 
 func layeredProvider(t *testing.T) *local.Provider {
 	t.Helper()
-	p, ok := open(t).(*local.Provider)
-	if !ok || !local.Layers(p) {
+	p := provider(t, config(t.TempDir()))
+	if !local.Layers(p) {
 		linuxtest.Need(t, local.Stacking())
 	}
-	t.Cleanup(func() { must(t, p.Close()) })
 	return p
 }
 

@@ -265,6 +265,16 @@ func TestSpawnerKilled(t *testing.T) {
 		t.Errorf("the spawner is %d, after %d", second, first)
 	}
 	// What a spawner made in a namespace of its own, no other one can change.
+	if trier, ok := cove.As[cove.Trier](older); ok {
+		trial, err := trier.Try(t.Context())
+		if os.Getuid() == 0 {
+			must(t, err)
+			must(t, trial.Discard(t.Context()))
+		} else {
+			wants(t, cove.Unavailable, err, "a trial in what another spawner made")
+		}
+		says(t, older)
+	}
 	box, err := spare.Claim(t.Context(), cove.NewID(), cove.Spec{})
 	if os.Getuid() == 0 {
 		must(t, err)

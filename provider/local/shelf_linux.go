@@ -27,10 +27,11 @@ type shelf struct {
 	gate      gate // for all that has the agent do something with files or programs
 
 	mu     sync.Mutex
-	bounds fence.Bounds // guarded by mu; of the sandbox's own files
-	state  shelfState   // guarded by mu
-	lower  []layer      // guarded by mu; held
-	closed bool         // guarded by mu
+	bounds fence.Bounds  // guarded by mu; of the sandbox's own files
+	state  shelfState    // guarded by mu
+	lower  []layer       // guarded by mu; held
+	fresh  unix.Timespec // guarded by mu; when the upper layer was put over the lower ones
+	closed bool          // guarded by mu
 }
 
 // shelfState is what must be known of a shelf beside its descriptors, to take it
@@ -180,7 +181,7 @@ func broken(err error) error {
 		return nil
 	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):
 		return cove.Wrap(cove.Exhausted, err, "there is no room for the files").Remedy("remove some, or ask for a larger workspace")
-	case errors.Is(err, fence.ErrEnded):
+	case errors.Is(err, fence.ErrEnded), errors.Is(err, unix.EPERM): // another spawner has no rights here
 		return cove.Wrap(cove.Unavailable, err, "what made the sandbox has ended; its files cannot be layered any more").Remedy("make another sandbox")
 	}
 	return unlayered(err, err.Error())
@@ -269,7 +270,7 @@ func (s *shelf) freeze(ctx context.Context) (*frozen, error) {
 }
 
 // untouched reports whether nothing was changed since the lower layers were
-// frozen.
+// frozen: whatever is changed, a name appears at the top of the upper layer.
 func (s *shelf) untouched() bool {
 	if len(s.lower) == 0 {
 		return false
@@ -279,14 +280,19 @@ func (s *shelf) untouched() bool {
 		return false
 	}
 	defer func() { _ = unix.Close(dir) }()
-	var now, was unix.Stat_t
-	below := s.lower[0]
-	if unix.Fstat(dir, &now) != nil || unix.Fstatat(below.store.fd, below.name, &was, unix.AT_SYMLINK_NOFOLLOW) != nil {
-		return false
-	}
 	n, err := unix.Getdents(dir, make([]byte, 4096))
 	const onlyDots = 48 // two records of 24 bytes
-	return err == nil && n <= onlyDots && now.Mode == was.Mode && now.Mtim == was.Mtim
+	return err == nil && n <= onlyDots && s.changed() == s.fresh
+}
+
+// changed is when the top of the upper layer was changed last, with its mode and
+// its attributes.
+func (s *shelf) changed() unix.Timespec {
+	var st unix.Stat_t
+	if unix.Fstatat(s.own.fd, s.state.Upper, &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
+		return unix.Timespec{}
+	}
+	return st.Ctim
 }
 
 // cover freezes the upper layer below a new one.
@@ -301,6 +307,7 @@ func (s *shelf) cover(ctx context.Context) error {
 	s.lower = c.lower
 	s.state.Next++
 	s.state.Upper, s.state.Extra = c.upper, c.extra
+	s.fresh = s.changed()
 	if had {
 		s.tidy(ctx, old)
 	}
@@ -361,5 +368,6 @@ func (s *shelf) adopt(ctx context.Context, f *frozen) error {
 	}
 	s.lower = holdAll(f.layers)
 	s.state = shelfState{Next: s.state.Next + 1, Upper: c.upper, Extra: c.extra}
+	s.fresh = s.changed()
 	return nil
 }
