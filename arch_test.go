@@ -62,7 +62,7 @@ var allowed = map[string][]string{
 	"internal/guest":          {"", "internal/guest/protocol", "internal/linux/solo"},
 	"internal/guest/agent":    {"internal/guest/protocol", "internal/linux/forkexec"},
 	"internal/guest/protocol": {},
-	"internal/keeper":         {"", "internal/guest/protocol", "internal/spool"},
+	"internal/keeper":         {"", "internal/egress", "internal/guest/protocol", "internal/spool"},
 
 	// daemon puts the parts together, cli is what people type.
 	"internal/daemon": {

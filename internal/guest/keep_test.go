@@ -58,10 +58,13 @@ func (h *holder) Look(ctx context.Context, keep string) ([]byte, int, error) {
 func (h *holder) Follow(ctx context.Context, keep string) iter.Seq2[cove.Chunk, error] {
 	return h.Client.Follow(ctx, box, keep, 0)
 }
+
 func (h *holder) Shut(ctx context.Context, keep string) error { return h.Client.Shut(ctx, box, keep) }
+
 func (h *holder) Finish(ctx context.Context, keep string) error {
 	return h.Client.Finish(ctx, box, keep)
 }
+
 func (h *holder) Forget(ctx context.Context, keep string) error {
 	return h.Client.Forget(ctx, box, keep)
 }

@@ -4,8 +4,8 @@
 // client by which a server talks to it.
 //
 // It knows nothing of sandboxes. What it holds are names, notes and descriptors,
-// and logs of what came out of pipes; what they mean is in the notes, which it
-// does not read. It must not decide anything about a sandbox, nor end one: it
+// logs of what came out of pipes, and gateways; what they mean is in the notes,
+// which it does not read. It must not decide anything about a sandbox, nor end one: it
 // lets go of what it holds when it is told to or dies, and whoever finds his
 // socket closed draws his conclusions.
 //
@@ -41,7 +41,17 @@
 //	shut     sandbox, program       closes in
 //	finish   sandbox, program       reads what is in out and err now, and no more
 //	forget   sandbox, program
+//	gate     sandbox, note, names, descriptors of sockets
+//	listen   sandbox, names, descriptors of sockets
+//	set      sandbox, note
+//	connections sandbox, from       → note
+//	ungate   sandbox
 //	bye                             ends the keeper if it holds nothing
+//
+// A gate is the way out of a sandbox (package egress), which goes on while there
+// is no server. Its note is the gateway's configuration, and that of connections a
+// list of them, both as JSON; there may be more connections than one answer has.
+// A note that is too large for a message is a descriptor with the name "note".
 //
 // The farewell of a sandbox is a packet that is sent on its descriptor "link" when
 // a server is gone.

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/cove-sandbox/cove/internal/egress"
 	"github.com/cove-sandbox/cove/internal/spool"
 )
 
@@ -31,6 +32,7 @@ type box struct {
 	note, farewell string
 	files          map[string]int
 	programs       map[string]*program
+	gate           *egress.Gateway // nil without a way out
 }
 
 func (h *holdings) empty() bool {
@@ -100,6 +102,9 @@ func (h *holdings) drop(name string) {
 	}
 	for _, p := range b.programs {
 		p.forget()
+	}
+	if b.gate != nil {
+		go func() { _ = b.gate.Close() }() // its sockets are closed at once
 	}
 	closeAll(slices.Collect(maps.Values(b.files)))
 }

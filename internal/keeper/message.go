@@ -39,6 +39,11 @@ const (
 	kindShut
 	kindFinish
 	kindForget
+	kindGate
+	kindListen
+	kindSet
+	kindConnections
+	kindUngate
 	kindBye
 
 	lastKind = kindBye

@@ -388,6 +388,8 @@ func (s *server) do(r *request, files []int) (*answer, []int) {
 	case kindForget:
 		s.forget(r)
 		return &answer{}, nil
+	case kindGate, kindListen, kindSet, kindConnections, kindUngate:
+		return s.way(r, files), nil
 	}
 	p := s.program(r)
 	if p == nil {
@@ -424,9 +426,12 @@ func (p *program) do(r *request) (*answer, []int) {
 	return &answer{}, nil
 }
 
+// takesFiles are the requests with descriptors.
+var takesFiles = map[kind]bool{kindPut: true, kindKeep: true, kindGate: true, kindListen: true, kindSet: true}
+
 // fitting reports whether a request has the descriptors that it must have.
 func fitting(r *request, files []int) bool {
-	if len(r.names) != len(files) || len(files) > 0 && r.kind != kindPut && r.kind != kindKeep {
+	if len(r.names) != len(files) || len(files) > 0 && !takesFiles[r.kind] {
 		return false
 	}
 	names := slices.Sorted(slices.Values(r.names))
