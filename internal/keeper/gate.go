@@ -1,4 +1,4 @@
-//go:build linux
+//go:build linux && !lean
 
 package keeper
 
@@ -18,6 +18,9 @@ const (
 	streamSocket = "stream-"
 	portSocket   = "port-"
 )
+
+// gateway is the way out of one sandbox.
+type gateway = egress.Gateway
 
 // maxConnections bounds those in one answer.
 const maxConnections = 64

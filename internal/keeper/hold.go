@@ -11,7 +11,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/cove-sandbox/cove/internal/egress"
 	"github.com/cove-sandbox/cove/internal/spool"
 )
 
@@ -32,7 +31,7 @@ type box struct {
 	note, farewell string
 	files          map[string]int
 	programs       map[string]*program
-	gate           *egress.Gateway // nil without a way out
+	gate           *gateway // nil without a way out
 }
 
 func (h *holdings) empty() bool {

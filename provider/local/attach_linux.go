@@ -119,7 +119,7 @@ func (p *Provider) attach(ctx context.Context, h *hostSide, id cove.ID, b *heldB
 // takeUp greets the agent of a sandbox for the second time.
 func (p *Provider) takeUp(ctx context.Context, id cove.ID, b *heldBox) (*sandbox, error) {
 	m := b.made
-	s := &sandbox{p: p, id: id, died: make(chan struct{}), groups: m.group, made: m, isolation: b.note.Isolation}
+	s := &sandbox{p: p, id: id, died: make(chan struct{}), groups: m.group, made: m, isolation: b.note.Isolation, note: b.note, env: b.note.Spec.Env}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), attachPatience)
 	defer cancel()
 	if m.group != nil && m.host.support().Freeze == nil {
@@ -139,6 +139,7 @@ func (p *Provider) takeUp(ctx context.Context, id cove.ID, b *heldBox) (*sandbox
 		_ = conn.Close()
 		return nil, err
 	}
+	s.rejoin(b.note.Way)
 	return s, nil
 }
 
@@ -162,6 +163,7 @@ func (s *sandbox) part(ctx context.Context) error {
 	}
 	defer s.mu.Unlock()
 	s.gone = true
+	s.way.part()
 	s.agent.Leave()
 	s.made.part()
 	s.made = nil

@@ -53,7 +53,29 @@ func (s *sandbox) hold(ctx context.Context, spec cove.Spec) error {
 	if m.held == nil {
 		return nil
 	}
-	n := note{Spec: spec, Isolation: s.isolation, Group: m.name, Grouped: m.group != nil, PID: m.pid, Searched: m.host.searched()}
+	s.note = note{Spec: spec, Isolation: s.isolation, Group: m.name, Grouped: m.group != nil, PID: m.pid, Searched: m.host.searched()}
+	if m.lease != nil {
+		s.note.User = m.lease.First
+	}
+	return s.put(ctx)
+}
+
+// rehold writes down what became of the way out. Callers hold the lock of the way,
+// or are alone.
+func (s *sandbox) rehold(ctx context.Context, n cove.Network) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.made == nil || s.made.held == nil {
+		return nil
+	}
+	s.note.Way = s.way.note(n)
+	return s.put(ctx)
+}
+
+// put gives the keeper the note and the descriptors. Callers hold mu, or are
+// alone.
+func (s *sandbox) put(ctx context.Context) error {
+	m := s.made
 	link, err := s.agent.Link()
 	if err != nil {
 		return cove.Wrap(cove.Exhausted, err, "the host has no descriptor left for a sandbox").Reason(cove.ReasonCapacity)
@@ -61,10 +83,9 @@ func (s *sandbox) hold(ctx context.Context, spec cove.Spec) error {
 	defer func() { _ = unix.Close(link) }()
 	files := map[string]int{linkFile: link, processFile: m.process}
 	if m.lease != nil {
-		n.User = m.lease.First
 		files[leaseFile] = int(m.lease.File().Fd())
 	}
-	text, err := json.Marshal(n)
+	text, err := json.Marshal(s.note)
 	if err != nil {
 		return cove.Wrap(cove.Internal, err, "the sandbox cannot be written down")
 	}

@@ -48,6 +48,7 @@ type note struct {
 	PID       int            `json:"pid"`
 	User      uint32         `json:"user,omitempty"` // of the host, where it has one
 	Searched  []string       `json:"searched,omitempty"`
+	Way       *wayNote       `json:"way,omitempty"`
 }
 
 // The names of descriptors.

@@ -137,8 +137,8 @@ func inhabit(ctx context.Context, s cove.Sandbox) error {
 	return err
 }
 
-// killed runs a process that keeps n sandboxes, and kills it.
-func killed(t *testing.T, dir string, n int) (all found) {
+// killed runs a process that keeps sandboxes, and kills it.
+func killed(t *testing.T, name string, args ...string) (all found) {
 	t.Helper()
 	in, hold, err := os.Pipe()
 	must(t, err)
@@ -146,7 +146,7 @@ func killed(t *testing.T, dir string, n int) (all found) {
 	must(t, err)
 	defer func() { _, _, _ = in.Close(), hold.Close(), out.Close() }()
 	var errs strings.Builder
-	cmd := linuxtest.Start(t, linuxtest.Child{Name: "kept", Args: []string{dir, strconv.Itoa(n)}, Stdin: in}, say, &errs)
+	cmd := linuxtest.Start(t, linuxtest.Child{Name: name, Args: args, Stdin: in}, say, &errs)
 	_ = say.Close()
 	if err := json.NewDecoder(out).Decode(&all); err != nil {
 		_ = cmd.Wait()
@@ -216,7 +216,7 @@ func keptNames(t *testing.T, s cove.Sandbox) (all []string) {
 func TestKeptBeyondAKill(t *testing.T) {
 	dir := t.TempDir()
 	cfg := keeping(dir)
-	all := killed(t, dir, 4)
+	all := killed(t, "kept", dir, "4")
 	p := provider(t, cfg)
 	if got := ids(t, p); !cmp.Equal(all.IDs, got) {
 		t.Errorf("listed are %v, made were %v", got, all.IDs)
@@ -321,7 +321,7 @@ func TestKeeperKilled(t *testing.T) {
 
 func TestAllKilled(t *testing.T) {
 	dir := t.TempDir()
-	all := killed(t, dir, 2)
+	all := killed(t, "kept", dir, "2")
 	must(t, unix.Kill(keeperPID(dir), unix.SIGKILL))
 	for _, pid := range all.Processes {
 		ends(t, "the agents are gone", func() bool { return gone(pid) })
@@ -352,7 +352,7 @@ func gone(pid int) bool {
 // TestNobodyAnswers is about sandboxes whose agents die while nobody looks.
 func TestNobodyAnswers(t *testing.T) {
 	dir := t.TempDir()
-	all := killed(t, dir, 2)
+	all := killed(t, "kept", dir, "2")
 	for _, pid := range all.Processes {
 		must(t, unix.Kill(pid, unix.SIGKILL))
 	}

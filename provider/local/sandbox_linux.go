@@ -35,6 +35,7 @@ type sandbox struct {
 	dead bool          // died is closed
 	died chan struct{} // closed when it was lost
 	seen cove.Sandbox  // what others see of it; nil until somebody does
+	note note          // what the keeper has of it
 }
 
 var (

@@ -79,12 +79,17 @@ func (s *sandbox) leave(ctx context.Context, n cove.Network) error {
 	if err != nil {
 		return err
 	}
-	if w.gate, err = openGateway(c, list, s.p.cfg.Egress.world); err != nil {
+	if s.made.held != nil && s.p.cfg.Egress.world == nil {
+		w.gate, err = openKeptGateway(ctx, s.made.held, c, list)
+	} else {
+		w.gate, err = openGateway(c, list, s.p.cfg.Egress.world)
+	}
+	if err != nil {
 		return err
 	}
 	w.listens(ports)
 	s.way = w
-	return nil
+	return s.rehold(ctx, n)
 }
 
 // change makes a network the config of a gateway. Where it names the first
@@ -239,7 +244,10 @@ func (r reaching) SetNetwork(ctx context.Context, n cove.Network) error {
 			return err
 		}
 	}
-	return w.gate.Set(ctx, c)
+	if err := w.gate.Set(ctx, c); err != nil {
+		return err
+	}
+	return r.s.rehold(ctx, n)
 }
 
 // open opens sockets for more ports. Callers hold the lock of the way.
