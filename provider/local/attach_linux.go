@@ -107,6 +107,9 @@ func (p *Provider) attach(ctx context.Context, h *hostSide, id cove.ID, b *heldB
 	if err == nil {
 		p.guard(b.made.held.client)
 		go s.watch()
+		if s.soft != nil {
+			go s.soft.watch()
+		}
 		return s.face(), nil
 	}
 	// The agent may have had half of a conversation; it cannot be asked again.
@@ -119,7 +122,7 @@ func (p *Provider) attach(ctx context.Context, h *hostSide, id cove.ID, b *heldB
 // takeUp greets the agent of a sandbox for the second time.
 func (p *Provider) takeUp(ctx context.Context, id cove.ID, b *heldBox) (*sandbox, error) {
 	m := b.made
-	s := &sandbox{p: p, id: id, died: make(chan struct{}), groups: m.group, made: m, isolation: b.note.Isolation, note: b.note, env: b.note.Spec.Env}
+	s := &sandbox{p: p, id: id, died: make(chan struct{}), groups: m.group, disk: m.disk, made: m, isolation: b.note.Isolation, note: b.note, env: b.note.Spec.Env}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), attachPatience)
 	defer cancel()
 	if m.group != nil && m.host.support().Freeze == nil {
@@ -140,6 +143,9 @@ func (p *Provider) takeUp(ctx context.Context, id cove.ID, b *heldBox) (*sandbox
 		return nil, err
 	}
 	s.rejoin(b.note.Way)
+	if m.disk != nil && !m.disk.image {
+		s.soft = &softBounds{s: s, dir: m.disk.inner(), bounds: placesOf(b.note.Spec).Workspace}
+	}
 	return s, nil
 }
 

@@ -63,6 +63,29 @@ type disk struct {
 	ownFiles int64
 }
 
+// diskNote is what the next process must know of a workspace on disk.
+type diskNote struct {
+	Image bool       `json:"image,omitempty"`
+	Bytes cove.Bytes `json:"bytes,omitempty"` // that are ours
+	Files int64      `json:"files,omitempty"`
+}
+
+// note is what is written down of a workspace; nil if it is not on disk.
+func (d *disk) note() *diskNote {
+	if d == nil {
+		return nil
+	}
+	return &diskNote{Image: d.image, Bytes: d.ownBytes, Files: d.ownFiles}
+}
+
+// again returns the workspace of a sandbox of an earlier process.
+func (d *disks) again(id cove.ID, n *diskNote) *disk {
+	if n == nil {
+		return nil
+	}
+	return &disk{path: filepath.Join(d.dir, string(id)), image: n.Image, ownBytes: n.Bytes, ownFiles: n.Files}
+}
+
 // inner is the directory that a sandbox sees, if it is one of the host.
 func (d *disk) inner() string { return filepath.Join(d.path, workspaceDir) }
 

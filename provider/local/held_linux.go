@@ -53,7 +53,7 @@ func (s *sandbox) hold(ctx context.Context, spec cove.Spec) error {
 	if m.held == nil {
 		return nil
 	}
-	s.note = note{Spec: spec, Isolation: s.isolation, Group: m.name, Grouped: m.group != nil, PID: m.pid, Searched: m.host.searched()}
+	s.note = note{Spec: spec, Isolation: s.isolation, Group: m.name, Grouped: m.group != nil, PID: m.pid, Searched: m.host.searched(), Disk: m.disk.note()}
 	if m.lease != nil {
 		s.note.User = m.lease.First
 	}

@@ -49,6 +49,7 @@ type note struct {
 	User      uint32         `json:"user,omitempty"` // of the host, where it has one
 	Searched  []string       `json:"searched,omitempty"`
 	Way       *wayNote       `json:"way,omitempty"`
+	Disk      *diskNote      `json:"disk,omitempty"` // its workspace, if that is on disk
 }
 
 // The names of descriptors.
@@ -124,6 +125,7 @@ func (h *hostSide) find(ctx context.Context, c *keeper.Client, name string) erro
 			m.starved = u.OOMKills
 		}
 	}
+	m.disk = h.disks.again(n.Group, n.Disk)
 	h.live.add(n.Group)
 	h.keeping.left[cove.ID(name)] = &heldBox{made: m, note: n}
 	return nil

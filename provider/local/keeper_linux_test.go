@@ -24,7 +24,7 @@ import (
 
 // TestKeeperUser runs tests of keepers once more, as an ordinary user.
 func TestKeeperUser(t *testing.T) {
-	linuxtest.Again(t, "^(TestKeptBeyondAKill|TestKeeperKilled|TestAllKilled|TestNobodyAnswers)$")
+	linuxtest.Again(t, "^(TestDiskBeyondARestart|TestKeptBeyondAKill|TestKeeperKilled|TestAllKilled|TestNobodyAnswers)$")
 }
 
 // keeping is a configuration with a keeper.
@@ -365,5 +365,42 @@ func TestNobodyAnswers(t *testing.T) {
 	must(t, p.Remove(t.Context(), all.IDs[1]))
 	if got := ids(t, p); len(got) != 0 {
 		t.Errorf("listed are %v", got)
+	}
+}
+
+// TestDiskBeyondARestart is about a workspace on disk whose sandbox outlives its
+// provider: it is counted as before, and goes with the sandbox.
+func TestDiskBeyondARestart(t *testing.T) {
+	cfg := keeping(t.TempDir())
+	p := provider(t, cfg)
+	caps, err := p.Probe(t.Context())
+	must(t, err)
+	if _, ok := caps.Workspaces[cove.WorkspaceDisk]; !ok {
+		t.Skip("there are no disk workspaces here")
+	}
+	s, err := p.Create(t.Context(), cove.NewID(), cove.Spec{Workspace: cove.Workspace{Kind: cove.WorkspaceDisk, Size: 32 * cove.MiB, Files: 100}})
+	must(t, err)
+	must(t, s.Files().Write(t.Context(), "f", strings.NewReader("kept"), 0o600))
+	run(t, s, "sync")
+	before, err := s.Usage(t.Context())
+	must(t, err)
+	must(t, p.Close())
+	p = provider(t, cfg)
+	again, err := p.Attach(t.Context(), s.ID())
+	must(t, err)
+	if got := run(t, again, "cat f"); got != "kept" {
+		t.Errorf("the file holds %q", got)
+	}
+	after, err := again.Usage(t.Context())
+	must(t, err)
+	if diff := cmp.Diff([2]int64{int64(before.Disk), before.Files}, [2]int64{int64(after.Disk), after.Files}); diff != "" {
+		t.Errorf("usage (-before +after):\n%s", diff)
+	}
+	if diff := cmp.Diff(s.Isolation(), again.Isolation()); diff != "" {
+		t.Errorf("isolation (-before +after):\n%s", diff)
+	}
+	must(t, again.Destroy(t.Context()))
+	if left, _ := os.ReadDir(filepath.Join(cfg.Dir, "disks")); slices.ContainsFunc(left, func(e os.DirEntry) bool { return cove.ID(e.Name()).Valid() }) {
+		t.Errorf("left are %v", left)
 	}
 }
