@@ -1,0 +1,218 @@
+package fence
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cove-sandbox/cove/internal/linux/mount"
+	"github.com/cove-sandbox/cove/internal/linux/userns"
+)
+
+// workspace is where sandboxes have theirs.
+const workspace = "/workspace"
+
+// show replaces what a sandbox has at /workspace.
+func (t Tools) show(j *Job, ns, store int, lower []int) error {
+	if j.Bounds.Size > 0 {
+		if err := resize(store, Bounds{j.Bounds.Size, j.Bounds.Files + j.Slack}); err != nil {
+			return err
+		}
+	}
+	if err := t.prepare(j, store, lower); err != nil {
+		return err
+	}
+	layers, err := t.layers(j, lower)
+	if err != nil {
+		return err
+	}
+	defer closeAll(layers)
+	err = apart(func() error {
+		if err := unix.Setns(ns, unix.CLONE_NEWNS); err != nil {
+			return os.NewSyscallError("setns", err)
+		}
+		if !j.Bare {
+			if err := mount.Leave(workspace); err != nil {
+				return err
+			}
+		}
+		if err := t.restack(j, store, layers); err != nil {
+			return fmt.Errorf("%s%w", torn, err)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if j.To != "" {
+		// The sandbox has what it should; what cannot be erased only takes room.
+		_, _ = erase(store, j.To), erase(store, WorkOf(j.To))
+	}
+	if j.Bounds.Size > 0 && j.Slack > 0 {
+		_ = resize(store, j.Bounds) // what is not erased may not fit
+	}
+	return nil
+}
+
+// restack puts a stack where nothing is. Nobody has its layers mounted any more.
+func (t Tools) restack(j *Job, store int, layers []int) error {
+	if j.Name != "" {
+		if err := t.merge(store, j.Name, j.Stack.Upper, len(layers) == 0); err != nil {
+			return err
+		}
+	}
+	tree, err := t.stack(store, j.Stack.Upper, layers)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tree.Close() }()
+	return mount.Attach(tree, workspace)
+}
+
+// torn begins the error of who has taken a workspace away and put nothing there.
+const torn = "the workspace is gone: "
+
+// Torn reports whether a job left a sandbox without its workspace, and why.
+func Torn(err error) (why string, is bool) {
+	if err == nil {
+		return "", false
+	}
+	return strings.CutPrefix(err.Error(), torn) // it may have come from a spawner
+}
+
+// prepare makes the directories of a stack that are not there.
+func (t Tools) prepare(j *Job, store int, lower []int) error {
+	if len(lower) == 0 {
+		return nil
+	}
+	if err := mkdir(store, WorkOf(j.Stack.Upper)); err != nil && !errors.Is(err, unix.EEXIST) {
+		return err
+	}
+	err := mkdir(store, j.Stack.Upper)
+	if errors.Is(err, unix.EEXIST) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	// What is seen of the topmost directory is the upper one alone.
+	from, err := openDir(lower[0], j.Stack.Lower[0].Name)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Close(from) }()
+	to, err := openDir(store, j.Stack.Upper)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Close(to) }()
+	return likeness(from, to, int(j.Owner), t.Become)
+}
+
+func mkdir(dir int, name string) error {
+	if err := unix.Mkdirat(dir, name, 0o700); err != nil {
+		return &os.PathError{Op: "mkdir", Path: name, Err: err}
+	}
+	return nil
+}
+
+// openDir opens a directory for reading.
+func openDir(dir int, name string) (int, error) {
+	fd, err := unix.Openat(dir, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, &os.PathError{Op: "open", Path: name, Err: err}
+	}
+	return fd, nil
+}
+
+const placeFlags = mount.NoSetuid | mount.NoDevices
+
+// stack makes what layers look like, mounted nowhere: with an upper one, or to
+// be read only. It needs a thread of its own.
+func (t Tools) stack(store int, upper string, layers []int) (*os.File, error) {
+	if len(layers) == 0 {
+		return mount.Clone(store, upper)
+	}
+	o := mount.Overlay{Lower: layers, Upper: -1, Work: -1, User: !t.Become, Flags: placeFlags, Proc: t.Proc}
+	if upper == "" {
+		return o.New()
+	}
+	var err error
+	if o.Upper, err = openDir(store, upper); err != nil {
+		return nil, err
+	}
+	defer func() { _ = unix.Close(o.Upper) }()
+	if o.Work, err = openDir(store, WorkOf(upper)); err != nil {
+		return nil, err
+	}
+	defer func() { _ = unix.Close(o.Work) }()
+	return o.New()
+}
+
+// layers opens the lower layers of a stack, with their files belonging to the
+// sandbox's user.
+func (t Tools) layers(j *Job, lower []int) (open []int, err error) {
+	for i, l := range j.Stack.Lower {
+		fd, err := t.layer(lower[i], l, j.Owner)
+		if err != nil {
+			closeAll(open)
+			return nil, err
+		}
+		open = append(open, fd)
+	}
+	return open, nil
+}
+
+// layer opens a layer, with its files belonging to the owner.
+func (t Tools) layer(store int, l Layer, owner uint32) (int, error) {
+	if !t.Become || l.Owner == owner {
+		return openDir(store, l.Name)
+	}
+	same := []userns.Mapping{{Inside: l.Owner, Outside: owner, Count: 1}}
+	users, err := userns.New(same, same)
+	if err != nil {
+		return -1, err
+	}
+	defer func() { _ = users.Close() }()
+	tree, err := mount.Clone(store, l.Name)
+	if err != nil {
+		return -1, err
+	}
+	defer func() { _ = tree.Close() }()
+	if err := mount.MapUsers(tree, int(users.Fd())); err != nil {
+		return -1, err
+	}
+	return unix.FcntlInt(tree.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+}
+
+// view opens lower layers as one tree, to read.
+func (t Tools) view(j *Job, lower []int) (int, error) {
+	if len(lower) == 1 {
+		return openDir(lower[0], j.Stack.Lower[0].Name)
+	}
+	same := *j
+	same.Stack.Lower = slices.Clone(j.Stack.Lower)
+	for i := range same.Stack.Lower {
+		same.Stack.Lower[i].Owner = j.Owner // of no matter to who reads
+	}
+	layers, err := t.layers(&same, lower)
+	if err != nil {
+		return -1, err
+	}
+	defer closeAll(layers)
+	fd := -1
+	err = apart(func() error {
+		tree, err := t.stack(-1, "", layers)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = tree.Close() }()
+		fd, err = openDir(int(tree.Fd()), ".")
+		return err
+	})
+	return fd, err
+}
