@@ -21,13 +21,13 @@ import (
 	"github.com/cove-sandbox/cove/client"
 )
 
-// server runs cove serve on a COVE_HOME and returns how to end it with a
-// signal.
-func server(t *testing.T, home string) (end func(syscall.Signal)) {
+// server runs cove serve on a COVE_HOME with a provider and returns how to end
+// it with a signal.
+func server(t *testing.T, home, provider string) (end func(syscall.Signal)) {
 	t.Helper()
 	cmd := exec.Command("cove", "serve", "--addr", "127.0.0.1:0")
 	cmd.Env = append(os.Environ(),
-		"COVE_HOME="+home, "SANDBOX_PROVIDER=fake", "POOL_SIZE=0", "MSB_MAX_TOTAL_MEMORY_MB=67108864", "COVE_LOG_LEVEL=error")
+		"COVE_HOME="+home, "SANDBOX_PROVIDER="+provider, "POOL_SIZE=0", "MSB_MAX_TOTAL_MEMORY_MB=67108864", "COVE_LOG_LEVEL=error")
 	var log bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &log, &log
 	if err := cmd.Start(); err != nil {
@@ -64,7 +64,7 @@ func connect(t *testing.T, home string) *client.Client {
 // restart the table, the provider and the journal agree.
 func TestKilledServerAgreesWithItself(t *testing.T) {
 	home := filepath.Join(t.TempDir(), "home")
-	end := server(t, home)
+	end := server(t, home, "fake")
 	c := connect(t, home)
 	const callers = 1000
 	var opened, closed atomic.Int64
@@ -99,7 +99,7 @@ func TestKilledServerAgreesWithItself(t *testing.T) {
 	cancel()
 	all.Wait()
 
-	end = server(t, home)
+	end = server(t, home, "fake")
 	defer end(syscall.SIGTERM)
 	c = connect(t, home)
 	table := map[cove.ID]bool{}
