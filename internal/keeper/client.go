@@ -249,6 +249,11 @@ func (c *Client) call(ctx context.Context, r *request, files []int) (result, err
 	if err := c.post(r, files, ch); err != nil {
 		return result{}, err
 	}
+	return c.await(ctx, ch)
+}
+
+// await waits for the answer to what was posted.
+func (c *Client) await(ctx context.Context, ch chan result) (result, error) {
 	late := time.NewTimer(answerTime)
 	defer late.Stop()
 	select {
@@ -334,6 +339,20 @@ func (h *Holding) Close() {
 // Put has a sandbox held, instead of what is held of it, if anything is. The
 // descriptors stay the caller's.
 func (c *Client) Put(ctx context.Context, sandbox string, h Holding) error {
+	wait, err := c.PutSoon(ctx, sandbox, h)
+	if err != nil {
+		return err
+	}
+	return wait(ctx)
+}
+
+// PutSoon is [Client.Put] for one who does not wait: what he asked for is on its
+// way, and comes before all that he asks for afterwards, also if he dies. wait
+// tells what became of it, and must be called.
+func (c *Client) PutSoon(ctx context.Context, sandbox string, h Holding) (wait func(context.Context) error, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	r := &request{kind: kindPut, sandbox: sandbox, farewell: string(h.Farewell)}
 	var files []int
 	for name, fd := range h.Files {
@@ -341,14 +360,23 @@ func (c *Client) Put(ctx context.Context, sandbox string, h Holding) error {
 	}
 	if len(h.Note) <= inlineNote {
 		r.note = string(h.Note)
-		return c.plain(ctx, r, files...)
+	} else {
+		note, err := noteFile(h.Note)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = note.Close() }()
+		r, files = withFile(r, noteName), append(files, int(note.Fd()))
 	}
-	note, err := noteFile(h.Note)
-	if err != nil {
+	ch := make(chan result, 1)
+	if err := c.post(r, files, ch); err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) error {
+		a, err := c.await(ctx, ch)
+		closeAll(a.files)
 		return err
-	}
-	defer func() { _ = note.Close() }()
-	return c.plain(ctx, withFile(r, noteName), append(files, int(note.Fd()))...)
+	}, nil
 }
 
 // List returns the names of what is held.

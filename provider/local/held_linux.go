@@ -89,9 +89,21 @@ func (s *sandbox) put(ctx context.Context) error {
 	if err != nil {
 		return cove.Wrap(cove.Internal, err, "the sandbox cannot be written down")
 	}
-	if err := m.held.client.Put(ctx, m.held.id, keeper.Holding{Note: text, Farewell: guest.Farewell(), Files: files}); err != nil {
+	wait, err := m.held.client.PutSoon(ctx, m.held.id, keeper.Holding{Note: text, Farewell: guest.Farewell(), Files: files})
+	if err != nil {
 		return keeperFault(err)
 	}
+	if s.note.Way != nil {
+		return faultOf(wait(ctx))
+	}
+	// Nobody waits for the keeper to get a turn: what it was sent it has, whatever
+	// becomes of us. One that refuses it ends the sandbox.
+	agent := s.agent
+	go func() {
+		if err := wait(context.Background()); err != nil {
+			agent.Lose(keeperFault(err))
+		}
+	}()
 	return nil
 }
 

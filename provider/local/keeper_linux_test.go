@@ -400,6 +400,9 @@ func TestDiskBeyondARestart(t *testing.T) {
 		t.Errorf("isolation (-before +after):\n%s", diff)
 	}
 	must(t, again.Destroy(t.Context()))
+	pid := keeperPID(cfg.Dir)
+	must(t, p.Close())
+	ends(t, "the keeper is gone", func() bool { return unix.Kill(pid, 0) != nil })
 	if left, _ := os.ReadDir(filepath.Join(cfg.Dir, "disks")); slices.ContainsFunc(left, func(e os.DirEntry) bool { return cove.ID(e.Name()).Valid() }) {
 		t.Errorf("left are %v", left)
 	}
