@@ -79,7 +79,8 @@ func (c Config) withDefaults() Config {
 		c.World = map[string]string{"example.com": "hello from outside\n", "www.example.com": "hello from outside\n"}
 	}
 	if c.Powers == nil {
-		c.Powers = cove.Powers()
+		// One program alone would cost it no less than many.
+		c.Powers = slices.DeleteFunc(cove.Powers(), func(p cove.Power) bool { return p == cove.PowerSolo })
 	}
 	if c.Keeper == nil {
 		c.Powers = slices.DeleteFunc(slices.Clone(c.Powers), func(p cove.Power) bool { return p == cove.PowerResume })
