@@ -99,8 +99,9 @@ func (s *sandbox) put(ctx context.Context) error {
 	// Nobody waits for the keeper to get a turn: what it was sent it has, whatever
 	// becomes of us. One that refuses it ends the sandbox.
 	agent := s.agent
+	whole := context.WithoutCancel(ctx)
 	go func() {
-		if err := wait(context.Background()); err != nil {
+		if err := wait(whole); err != nil {
 			agent.Lose(keeperFault(err))
 		}
 	}()
