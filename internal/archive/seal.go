@@ -5,6 +5,7 @@ import (
 	"hash/crc32"
 	"io"
 	"os"
+	"sync"
 
 	"github.com/cove-sandbox/cove"
 )
@@ -18,7 +19,8 @@ const (
 	sealLen   = len(sealMagic) + 8 + 4
 )
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+// castagnoli is made when it is first needed: most processes save nothing.
+var castagnoli = sync.OnceValue(func() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) })
 
 // seal is the checksum of a stream that is written or read.
 type seal struct {
@@ -28,7 +30,7 @@ type seal struct {
 
 func (s *seal) add(p []byte) {
 	s.n += int64(len(p))
-	s.crc = crc32.Update(s.crc, castagnoli, p)
+	s.crc = crc32.Update(s.crc, castagnoli(), p)
 }
 
 func (s *seal) bytes() []byte {
