@@ -191,6 +191,7 @@ func (h *hostSide) giveUpProc(err error) bool {
 	if !h.plan.Proc {
 		return true // another order gave it up meanwhile
 	}
+	h.known.Store(nil) // there is more to say now
 	plan := *h.plan
 	plan.Proc, plan.Root.Evidence = false, ""
 	h.plan = &plan

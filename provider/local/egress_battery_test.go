@@ -78,7 +78,7 @@ func TestUnopened(t *testing.T) {
 func TestEgressConnections(t *testing.T) {
 	p := openOut(t, nil)
 	s, e := reach(t, p, allowed("good.test"))
-	sh(t, s, "getent hosts one.test two.test three.test")
+	run(t, s, "getent hosts one.test two.test three.test")
 	n := 0
 	for c, err := range e.Connections(t.Context(), 0) {
 		if err != nil || c.Host != "one.test" {
@@ -99,13 +99,13 @@ func TestEgressConnections(t *testing.T) {
 		t.Errorf("%d were seen", n)
 	}
 	// A full /tmp has no room for whom to trust.
-	sh(t, s, "head -c 1000000000 /dev/zero > /tmp/full")
+	run(t, s, "head -c 1000000000 /dev/zero > /tmp/full")
 	more := allowed("good.test")
 	more.Secrets = []string{"key"}
 	if err := e.SetNetwork(t.Context(), more); cove.CodeOf(err) != cove.Exhausted {
 		t.Errorf("without room: %v", err)
 	}
-	sh(t, s, "rm /tmp/full")
+	run(t, s, "rm /tmp/full")
 	if err := e.SetNetwork(t.Context(), more); err != nil {
 		t.Error(err)
 	}

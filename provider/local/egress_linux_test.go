@@ -310,7 +310,7 @@ func TestEgressSecrets(t *testing.T) {
 	if got := run(t, s, "env | grep -c CERT"); got != "0\n" {
 		t.Errorf("told whom to trust: %q", got)
 	}
-	n.Secrets = []string{"key", "key"}
+	n.Secrets = []string{"key"}
 	if err := e.SetNetwork(t.Context(), n); err != nil {
 		t.Fatal(err)
 	}

@@ -39,7 +39,8 @@ type hostSide struct {
 
 	keeping keeping
 
-	tried atomic.Bool           // a sandbox was made here before
+	tried atomic.Bool // a sandbox was made here before
+	known atomic.Pointer[cove.Capabilities]
 	live  names                 // of control groups that somebody here holds
 	flat  atomic.Pointer[error] // why there are no layers, if that was found out
 

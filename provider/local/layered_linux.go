@@ -52,7 +52,7 @@ func (h *hostSide) layers() bool { return !h.cfg.Once && h.unlayered() == nil }
 
 // unlayered says why there are no layers here; nil if there are.
 func (h *hostSide) unlayered() error {
-	if h.cfg.weak.layers {
+	if h.cfg.weak.layers || h.cfg.Once {
 		return errors.New("they are left out")
 	}
 	if why := h.flat.Load(); why != nil {

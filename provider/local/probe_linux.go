@@ -86,8 +86,21 @@ func (h *hostSide) try(ctx context.Context) error {
 	return m.drop(context.WithoutCancel(ctx))
 }
 
-// capabilities is what can be known of this host without trying.
+// capabilities is what can be known of this host without trying. Who makes few
+// sandboxes looks once.
 func (h *hostSide) capabilities() cove.Capabilities {
+	if !h.cfg.Once {
+		return h.look()
+	}
+	if known := h.known.Load(); known != nil {
+		return *known
+	}
+	c := h.look()
+	h.known.Store(&c)
+	return c
+}
+
+func (h *hostSide) look() cove.Capabilities {
 	has, mounts := h.support(), mount.Probe()
 	hard := func(missing error) cove.Enforcement {
 		if missing != nil {
@@ -182,7 +195,7 @@ func (h *hostSide) notes(has cgroup.Support) []string {
 		notes = append(notes, "sandboxes have no /proc, since this container masks its own: some programs miss it, and ending one program of a sandbox ends them all; "+
 			"run the container with --security-opt systempaths=unconfined")
 	}
-	if why := h.unlayered(); why != nil {
+	if why := h.unlayered(); why != nil && !h.cfg.Once {
 		notes = append(notes, "there are no snapshots, forks and trials: "+why.Error())
 	}
 	if !h.become {

@@ -26,12 +26,14 @@ func TestSoft(t *testing.T) {
 	if i := s.Isolation(); i.Disk != cove.Soft || i.Files != cove.Soft {
 		t.Errorf("the isolation is %+v", i)
 	}
-	for name, script := range map[string]string{
-		"bytes": "head -c 1500000 /dev/zero > f; sleep 1000",
-		"files": "i=0; while [ $i -lt 80 ]; do : > f$i; i=$((i + 1)); done; sleep 1000",
-		"deep":  "i=0; while [ $i -lt 300 ]; do mkdir d && cd d; i=$((i + 1)); done; sleep 1000",
+	for _, c := range []struct{ name, script string }{
+		{"bytes", "head -c 1500000 /dev/zero > f; sleep 1000"},
+		{"files", "i=0; while [ $i -lt 80 ]; do : > f$i; i=$((i + 1)); done; sleep 1000"},
+		{"deep", "i=0; while [ $i -lt 300 ]; do mkdir d && cd d; i=$((i + 1)); done; sleep 1000"},
 	} {
-		if name == "deep" {
+		name, script := c.name, c.script
+		if name == "deep" { // in a larger one
+
 			s, err = p.Create(t.Context(), cove.NewID(), small(100*cove.MiB, 1000))
 			must(t, err)
 		}
