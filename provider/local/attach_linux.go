@@ -122,9 +122,12 @@ func (p *Provider) attach(ctx context.Context, h *hostSide, id cove.ID, b *heldB
 // takeUp greets the agent of a sandbox for the second time.
 func (p *Provider) takeUp(ctx context.Context, id cove.ID, b *heldBox) (*sandbox, error) {
 	m := b.made
-	s := &sandbox{p: p, id: id, died: make(chan struct{}), groups: m.group, disk: m.disk, made: m, isolation: b.note.Isolation, note: b.note, env: b.note.Spec.Env}
+	s := &sandbox{p: p, id: id, died: make(chan struct{}), groups: m.group, shelf: m.shelf, disk: m.disk, made: m, kept: m, isolation: b.note.Isolation, note: b.note, env: b.note.Spec.Env}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), attachPatience)
 	defer cancel()
+	if s.shelf != nil && !s.shelf.again(ctx, s.write, m.process, b.note.Shelf.Step) {
+		s.shelf = nil // nobody knows what the workspace is made of; it stays as it is
+	}
 	if m.group != nil && m.host.support().Freeze == nil {
 		s.freezer = newFreezer(m.group)
 		// An agent that was paused cannot answer. Who wants it paused says so again.
@@ -143,6 +146,12 @@ func (p *Provider) takeUp(ctx context.Context, id cove.ID, b *heldBox) (*sandbox
 		return nil, err
 	}
 	s.rejoin(b.note.Way)
+	if s.shelf != nil && b.note.Shelf.Step != "" {
+		if err := s.put(ctx); err != nil {
+			_ = conn.Close()
+			return nil, err
+		}
+	}
 	if m.disk != nil && !m.disk.image {
 		s.soft = &softBounds{s: s, dir: m.disk.inner(), bounds: placesOf(b.note.Spec).Workspace}
 	}

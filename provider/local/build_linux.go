@@ -33,6 +33,7 @@ type made struct {
 	handles []int  // to resize its places by, if it has no spec yet
 	shelf   *shelf // nil where there are no layers
 	disk    *disk  // the workspace, if it is on disk
+	maker   *maker // who has the rights over it; nil if we have
 	ours    bool   // our own child
 	solo    bool   // there is no agent, but a process for one program
 	link    int    // to the first process, until it is connected; or -1
@@ -155,7 +156,7 @@ func (m *made) build(ctx context.Context, o fence.Order, h fence.Handles) error 
 	m.host.tried.Store(true)
 	m.pid, m.process, m.handles = box.PID, box.Process, box.Handles
 	if box.Store >= 0 {
-		m.shelf = newShelf(m.host, m.group, box, o.Outside, o.Places.Workspace)
+		m.shelf = newShelf(m.crew(), m.group, box, o.Outside, o.Places.Workspace)
 	}
 	return nil
 }
@@ -169,6 +170,9 @@ func (m *made) order(ctx context.Context, o fence.Order, h fence.Handles) (fence
 		m.ours = true
 		return direct.Build(o, h)
 	}
+	if !m.host.become {
+		m.maker = spawner
+	}
 	box, err := spawner.Build(ctx, o, h)
 	if errors.Is(err, fence.ErrEnded) {
 		select { // so that the next order finds another one
@@ -178,6 +182,9 @@ func (m *made) order(ctx context.Context, o fence.Order, h fence.Handles) (fence
 	}
 	return box, err
 }
+
+// crew is who has the rights over it.
+func (m *made) crew() crew { return crew{m.host, m.maker} }
 
 // giveUpProc reports whether it makes sense to try again without a /proc: in a
 // container that masks parts of its own, the kernel gives nobody a new one. It
@@ -203,7 +210,12 @@ func (h *hostSide) giveUpProc(err error) bool {
 func (h *hostSide) letGo() []error {
 	var errs []error
 	if h.spawner != nil {
-		errs = append(errs, h.spawner.Close())
+		delete(h.makers, h.spawner.id)
+		if h.spawner.kept.Load() > 0 && !h.closed {
+			h.remember(h.spawner) // what it made needs it
+		} else {
+			errs = append(errs, h.spawner.end())
+		}
 	}
 	if h.direct != nil {
 		errs = append(errs, h.direct.Close())
@@ -213,7 +225,7 @@ func (h *hostSide) letGo() []error {
 }
 
 // builders returns one of the two.
-func (h *hostSide) builders() (*fence.Builder, *fence.Spawner, error) {
+func (h *hostSide) builders() (*fence.Builder, *maker, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
@@ -246,7 +258,7 @@ func (h *hostSide) builders() (*fence.Builder, *fence.Spawner, error) {
 		}
 		return h.direct, nil, nil
 	}
-	if h.spawner, err = fence.Launch(h.plan, int(h.executable.Fd()), int(h.proc.Fd())); err != nil {
+	if h.spawner, err = h.launch(); err != nil {
 		return nil, nil, h.explain(err)
 	}
 	return nil, h.spawner, nil
@@ -369,8 +381,11 @@ func (m *made) end(ctx context.Context) error {
 		}
 		m.group = nil
 	}
-	errs = append(errs, m.held.drop(ctx))
-	m.held = nil
+	if m.held != nil {
+		errs = append(errs, m.held.drop(ctx))
+		m.held = nil
+		m.maker.letGo()
+	}
 	if m.disk != nil {
 		if err := m.disk.remove(ctx); err != nil {
 			return cove.Wrap(cove.Unavailable, errors.Join(append(errs, err)...), "the workspace of sandbox %s cannot be removed", m.name)

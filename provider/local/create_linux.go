@@ -158,6 +158,9 @@ func (p *Provider) settle(ctx context.Context, m *made, conn inside, id cove.ID,
 	err := m.limit(spec, s.isolation)
 	if err == nil && !m.solo {
 		m.held, err = p.reserveHeld(ctx, m.host, id)
+		if m.held != nil {
+			m.maker.keep()
+		}
 	}
 	opts := m.options(spec, m.host.searched())
 	switch {

@@ -162,3 +162,37 @@ func KeepInMemory(n cove.Bytes) (undo func()) {
 	inMemory = n
 	return func() { inMemory = before }
 }
+
+// Interrupt leaves the workspace of a sandbox as a process that is killed in the
+// middle of a step does: before anything changed, with nothing at /workspace, or
+// with everything changed and not noted.
+func Interrupt(ctx context.Context, sb cove.Sandbox, how, at string) error {
+	box, _ := cove.As[*sandbox](sb)
+	s := box.shelf
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.write(ctx, step(how)); err != nil {
+		return err
+	}
+	switch at {
+	case "after":
+		return s.show(ctx, s.change(step(how)))
+	case "bare":
+		j := fence.Job{Kind: fence.JobShow, Owner: s.owner, Stack: fence.Stack{Upper: "none"}}
+		if _, err := s.do(ctx, j, s.namespace, s.own.fd); err == nil {
+			return errors.New("the workspace is there")
+		}
+	}
+	return nil
+}
+
+// Layered counts the directories of a workspace's store that are no files of the
+// sandbox, as they are noted.
+func Layered(sb cove.Sandbox) (names []string, extra int64) {
+	box, _ := cove.As[*sandbox](sb)
+	names, _ = namesIn(box.shelf.own.fd, ".")
+	return names, box.shelf.extra()
+}
+
+// WorkspaceOf reads a line of a list of mounts.
+var WorkspaceOf = workspaceOf

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"iter"
+	"maps"
 
 	"golang.org/x/sys/unix"
 
@@ -53,6 +54,10 @@ func (s *sandbox) hold(ctx context.Context, spec cove.Spec) error {
 	if m.held == nil {
 		return nil
 	}
+	s.kept = m
+	if s.shelf != nil {
+		s.shelf.keep = s.write // nobody else has it yet
+	}
 	s.note = note{Spec: spec, Isolation: s.isolation, Group: m.name, Grouped: m.group != nil, PID: m.pid, Searched: m.host.searched(), Disk: m.disk.note()}
 	if m.lease != nil {
 		s.note.User = m.lease.First
@@ -68,14 +73,33 @@ func (s *sandbox) rehold(ctx context.Context, n cove.Network) error {
 	if s.made == nil || s.made.held == nil {
 		return nil
 	}
-	s.note.Way = s.way.note(n)
+	way := s.way.note(n)
+	s.noting.Lock()
+	s.note.Way = way
+	s.noting.Unlock()
 	return s.put(ctx)
 }
 
 // put gives the keeper the note and the descriptors. Callers hold mu, or are
 // alone.
 func (s *sandbox) put(ctx context.Context) error {
-	m := s.made
+	if s.shelf != nil {
+		return s.shelf.rewrite(ctx)
+	}
+	return s.write(ctx, nil, nil)
+}
+
+// write is put with what there is to know of the shelf. Who calls it without mu
+// holds the lock of the shelf, without which nothing of the sandbox is let go.
+func (s *sandbox) write(ctx context.Context, shelf *shelfNote, more map[string]int) error {
+	s.noting.Lock()
+	defer s.noting.Unlock()
+	m := s.kept
+	m.killing.Lock()
+	defer m.killing.Unlock()
+	if m.process < 0 {
+		return s.goneError()
+	}
 	link, err := s.agent.Link()
 	if err != nil {
 		return cove.Wrap(cove.Exhausted, err, "the host has no descriptor left for a sandbox").Reason(cove.ReasonCapacity)
@@ -85,11 +109,17 @@ func (s *sandbox) put(ctx context.Context) error {
 	if m.lease != nil {
 		files[leaseFile] = int(m.lease.File().Fd())
 	}
-	text, err := json.Marshal(s.note)
+	maps.Copy(files, more)
+	h := keeper.Holding{Farewell: guest.Farewell(), Files: files}
+	s.note.Shelf = shelf
+	var opened []int
+	s.note.Maker, opened = m.maker.note(&h)
+	defer closeAll(opened)
+	h.Note, err = json.Marshal(s.note)
 	if err != nil {
 		return cove.Wrap(cove.Internal, err, "the sandbox cannot be written down")
 	}
-	wait, err := m.held.client.PutSoon(ctx, m.held.id, keeper.Holding{Note: text, Farewell: guest.Farewell(), Files: files})
+	wait, err := m.held.client.PutSoon(ctx, m.held.id, h)
 	if err != nil {
 		return keeperFault(err)
 	}
@@ -106,6 +136,12 @@ func (s *sandbox) put(ctx context.Context) error {
 		}
 	}()
 	return nil
+}
+
+func closeAll(files []int) {
+	for _, fd := range files {
+		_ = unix.Close(fd)
+	}
 }
 
 // keeperFault says what a keeper refused.

@@ -45,11 +45,12 @@ type hostSide struct {
 	flat  atomic.Pointer[error] // why there are no layers, if that was found out
 
 	mu      sync.Mutex
-	closed  bool           // guarded by mu
-	plan    *fence.Plan    // guarded by mu
-	path    []string       // guarded by mu; where interpreters are beside /usr
-	direct  *fence.Builder // guarded by mu
-	spawner *fence.Spawner // guarded by mu
+	closed  bool               // guarded by mu
+	plan    *fence.Plan        // guarded by mu
+	path    []string           // guarded by mu; where interpreters are beside /usr
+	direct  *fence.Builder     // guarded by mu
+	spawner *maker             // guarded by mu
+	makers  map[cove.ID]*maker // guarded by mu; others, whose sandboxes live
 }
 
 func openHost(cfg Config) (_ *hostSide, err error) {
@@ -214,7 +215,11 @@ func (h *hostSide) close() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.closed = true
-	errs := append(h.letGo(), h.leaveKeeper())
+	errs := h.letGo()
+	for _, m := range h.makers {
+		errs = append(errs, m.end())
+	}
+	errs = append(errs, h.leaveKeeper())
 	if h.control != nil {
 		if groups, _ := h.control(); groups != nil {
 			errs = append(errs, groups.Close())

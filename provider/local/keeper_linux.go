@@ -49,7 +49,9 @@ type note struct {
 	User      uint32         `json:"user,omitempty"` // of the host, where it has one
 	Searched  []string       `json:"searched,omitempty"`
 	Way       *wayNote       `json:"way,omitempty"`
-	Disk      *diskNote      `json:"disk,omitempty"` // its workspace, if that is on disk
+	Disk      *diskNote      `json:"disk,omitempty"`  // its workspace, if that is on disk
+	Shelf     *shelfNote     `json:"shelf,omitempty"` // its workspace, if that has layers
+	Maker     *makerNote     `json:"maker,omitempty"` // who has the rights over it, if we have not
 }
 
 // The names of descriptors.
@@ -118,13 +120,16 @@ func (h *hostSide) find(ctx context.Context, c *keeper.Client, name string) erro
 		m.lease = h.leases.Adopt(n.User, os.NewFile(uintptr(fd), leaseFile))
 		delete(got.Files, leaseFile)
 	}
-	got.Close()
+	m.maker = h.remake(n.Maker, got.Files)
+	m.maker.keep()
 	if groups, _ := h.control(); groups != nil && n.Grouped {
 		if m.group, err = groups.Group(string(n.Group)); err == nil {
 			u, _ := m.group.Usage() // 0 is as good a guess as any
 			m.starved = u.OOMKills
 		}
 	}
+	m.shelf = m.reshelve(n.Shelf, got.Files)
+	got.Close()
 	m.disk = h.disks.again(n.Group, n.Disk)
 	h.live.add(n.Group)
 	h.keeping.left[cove.ID(name)] = &heldBox{made: m, note: n}
@@ -240,6 +245,9 @@ func (m *made) part() {
 		}
 	}
 	m.closeHandles()
+	if m.shelf != nil {
+		m.shelf.close()
+	}
 	if m.group != nil {
 		m.group.Close()
 	}

@@ -35,7 +35,10 @@ type sandbox struct {
 	dead bool          // died is closed
 	died chan struct{} // closed when it was lost
 	seen cove.Sandbox  // what others see of it; nil until somebody does
-	note note          // what the keeper has of it
+
+	kept   *made      // what the keeper has of it; nil if it has nothing
+	noting sync.Mutex // held by who writes it down
+	note   note       // guarded by noting; what is written down
 }
 
 var (

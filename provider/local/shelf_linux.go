@@ -19,12 +19,15 @@ const mostLayers = 10
 
 // shelf is what the workspace of one sandbox is made of.
 type shelf struct {
-	host      *hostSide
+	crew
+
 	group     *cgroup.Group // nil where there are none
 	own       *store
 	namespace int // of the sandbox's mounts
 	owner     uint32
 	gate      gate // for all that has the agent do something with files or programs
+	// keep writes down what the next process must know; nil where there will be none.
+	keep func(context.Context, *shelfNote, map[string]int) error
 
 	mu     sync.Mutex
 	bounds fence.Bounds  // guarded by mu; of the sandbox's own files
@@ -50,9 +53,12 @@ const (
 	workDirs  = 2
 )
 
-func newShelf(h *hostSide, g *cgroup.Group, box fence.Sandbox, owner uint32, size fence.Bounds) *shelf {
+// passing is how many files there are for a moment while an overlay is mounted.
+const passing = 4
+
+func newShelf(c crew, g *cgroup.Group, box fence.Sandbox, owner uint32, size fence.Bounds) *shelf {
 	return &shelf{
-		host: h, group: g, own: newStore(box.Store), namespace: box.Namespace, owner: owner, bounds: size,
+		crew: c, group: g, own: newStore(box.Store), namespace: box.Namespace, owner: owner, bounds: size,
 		state: shelfState{Next: 1, Upper: fence.FirstLayer, Extra: layerDirs},
 	}
 }
@@ -158,13 +164,13 @@ func (s *shelf) showOnce(ctx context.Context, c change) error {
 		return err
 	}
 	defer move()
-	_, err = s.host.do(ctx, s.job(c), layerFiles(c.lower, s.namespace, s.own.fd)...)
+	_, err = s.do(ctx, s.job(c), layerFiles(c.lower, s.namespace, s.own.fd)...)
 	why, torn := fence.Torn(err)
 	switch {
 	case torn:
-		back := s.job(change{upper: s.state.Upper, lower: s.lower, extra: s.state.Extra})
+		back := s.job(s.as())
 		back.Bare = true
-		if _, lost := s.host.do(ctx, back, layerFiles(s.lower, s.namespace, s.own.fd)...); lost != nil {
+		if _, lost := s.do(ctx, back, layerFiles(s.lower, s.namespace, s.own.fd)...); lost != nil {
 			return cove.Wrap(cove.Internal, errors.Join(err, lost), "the workspace is lost: %s", why).Remedy("end this sandbox")
 		}
 		return unlayered(err, why)
@@ -197,7 +203,7 @@ func (s *shelf) job(c change) fence.Job {
 		Stack: fence.Stack{Upper: c.upper, Lower: named(c.lower)},
 	}
 	if s.bounds.Size > 0 {
-		j.Bounds, j.Slack = fence.Bounds{Size: s.bounds.Size, Files: s.bounds.Files + c.extra}, c.slack
+		j.Bounds, j.Slack = fence.Bounds{Size: s.bounds.Size, Files: s.bounds.Files + c.extra}, c.slack+passing
 	}
 	return j
 }
@@ -233,6 +239,11 @@ func (s *shelf) still(ctx context.Context) (move func(), err error) {
 func (h *hostSide) freezes() bool {
 	no := h.support().Freeze
 	return no == nil
+}
+
+// as is the change to what is noted, after one that came to nothing.
+func (s *shelf) as() change {
+	return change{upper: s.state.Upper, lower: s.lower, extra: s.state.Extra, slack: layerDirs + workDirs}
 }
 
 // next names a new layer.
@@ -297,27 +308,13 @@ func (s *shelf) changed() unix.Timespec {
 
 // cover freezes the upper layer below a new one.
 func (s *shelf) cover(ctx context.Context) error {
-	c := change{upper: s.next(), lower: append([]layer{s.top()}, s.lower...), extra: s.state.Extra + layerDirs + workDirs}
-	if err := s.show(ctx, c); err != nil {
-		return err
-	}
-	had := len(s.lower) > 0
-	old := s.state.Upper
-	s.own.hold()
-	s.lower = c.lower
-	s.state.Next++
-	s.state.Upper, s.state.Extra = c.upper, c.extra
-	s.fresh = s.changed()
-	if had {
-		s.tidy(ctx, old)
-	}
-	return nil
+	return s.take(ctx, stepCover)
 }
 
 // tidy removes what an overlay needed for a layer that is no upper one any more.
 // What stays is counted.
 func (s *shelf) tidy(ctx context.Context, upper string) {
-	if _, err := s.host.do(context.WithoutCancel(ctx), fence.Job{Kind: fence.JobErase, Name: fence.WorkOf(upper)}, s.own.fd); err == nil {
+	if _, err := s.do(context.WithoutCancel(ctx), fence.Job{Kind: fence.JobErase, Name: fence.WorkOf(upper)}, s.own.fd); err == nil {
 		s.state.Extra -= workDirs
 	}
 }
@@ -337,7 +334,7 @@ func (s *shelf) copy(ctx context.Context) (*frozen, error) {
 		}
 		room.Size, room.Files = room.Size+own+1<<20, room.Files+n
 	}
-	made, err := s.host.do(ctx, fence.Job{Kind: fence.JobStore, Owner: s.owner, To: fence.FirstLayer, Bounds: room})
+	made, err := s.do(ctx, fence.Job{Kind: fence.JobStore, Owner: s.owner, To: fence.FirstLayer, Bounds: room})
 	if err != nil {
 		return nil, broken(err)
 	}
@@ -347,7 +344,7 @@ func (s *shelf) copy(ctx context.Context) (*frozen, error) {
 		to.drop()
 		return nil, err
 	}
-	done, err := s.host.do(context.WithoutCancel(ctx), fence.Job{Kind: fence.JobCopy, Owner: s.owner, To: fence.FirstLayer}, s.namespace, to.fd)
+	done, err := s.do(context.WithoutCancel(ctx), fence.Job{Kind: fence.JobCopy, Owner: s.owner, To: fence.FirstLayer}, s.namespace, to.fd)
 	move()
 	if err != nil {
 		to.drop()

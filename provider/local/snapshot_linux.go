@@ -251,7 +251,7 @@ func (s *shelf) unpack(ctx context.Context, f *os.File) error {
 	}
 	defer s.mu.Unlock()
 	j := fence.Job{Kind: fence.JobUnpack, Owner: s.owner, To: s.state.Upper}
-	_, err := s.host.do(ctx, j, int(f.Fd()), s.own.fd)
+	_, err := s.do(ctx, j, int(f.Fd()), s.own.fd)
 	return broken(err)
 }
 

@@ -42,15 +42,10 @@ func (s *shelf) try(ctx context.Context) (*trial, error) {
 	if s.state.Below != "" {
 		return nil, cove.Errorf(cove.Conflict, "there is a trial already").Remedy("commit or discard it first")
 	}
-	c := change{upper: s.next(), lower: append([]layer{s.top()}, s.lower...), extra: s.state.Extra + layerDirs + workDirs}
-	if err := s.show(ctx, c); err != nil {
+	if err := s.take(ctx, stepTry); err != nil {
 		return nil, inUse(err)
 	}
-	s.state.Next++
-	s.state.Below, s.state.Upper, s.state.Extra = s.state.Upper, c.upper, c.extra
-	s.lower = c.lower
-	s.own.hold()
-	return &trial{s: s, name: c.upper}, nil
+	return &trial{s: s, name: s.state.Upper}, nil
 }
 
 // tried returns the trial that there is.
@@ -77,27 +72,13 @@ func (t *trial) begin() error {
 	return nil
 }
 
-// end makes what was below the trial the workspace again.
-func (t *trial) end(ctx context.Context, c change) error {
-	s := t.s
-	c.upper, c.lower, c.slack = s.state.Below, s.lower[1:], layerDirs+workDirs
-	c.extra = s.state.Extra - c.slack
-	if err := s.show(ctx, c); err != nil {
-		return inUse(err)
-	}
-	s.lower[0].store.drop()
-	s.lower = c.lower
-	s.state.Upper, s.state.Below, s.state.Extra = c.upper, "", c.extra
-	return nil
-}
-
 // Commit implements [cove.Trial].
 func (t *trial) Commit(ctx context.Context) error {
 	if err := t.begin(); err != nil {
 		return err
 	}
 	defer t.s.mu.Unlock()
-	return t.end(ctx, change{merge: t.name})
+	return inUse(t.s.take(ctx, stepCommit))
 }
 
 // Discard implements [cove.Trial].
@@ -106,7 +87,7 @@ func (t *trial) Discard(ctx context.Context) error {
 		return err
 	}
 	defer t.s.mu.Unlock()
-	return t.end(ctx, change{erase: t.name})
+	return inUse(t.s.take(ctx, stepDiscard))
 }
 
 // Changes implements [cove.Trial].
@@ -130,7 +111,7 @@ func (t *trial) changes(ctx context.Context, yield func(fence.Change) bool) erro
 	go func() {
 		defer dropAll(found)
 		j := fence.Job{Kind: fence.JobChanges, Name: t.name, Stack: fence.Stack{Lower: named(found[1:])}}
-		_, err := t.s.host.do(context.WithoutCancel(ctx), j, layerFiles(found, w)...)
+		_, err := t.s.do(context.WithoutCancel(ctx), j, layerFiles(found, w)...)
 		_ = unix.Close(w)
 		said <- err
 	}()

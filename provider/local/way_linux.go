@@ -75,7 +75,7 @@ func (s *sandbox) leave(ctx context.Context, n cove.Network) error {
 	if err != nil {
 		return err
 	}
-	list, err := s.made.host.openSockets(ctx, s.made.process, n.Mode, true, ports)
+	list, err := s.made.crew().openSockets(ctx, s.made.process, n.Mode, true, ports)
 	if err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func (w *way) listens(ports []uint16) {
 
 // openSockets opens ways out of the sandbox of a process; first says that they
 // are the first.
-func (h *hostSide) openSockets(ctx context.Context, process int, mode cove.NetworkMode, first bool, ports []uint16) (s sockets, err error) {
+func (c crew) openSockets(ctx context.Context, process int, mode cove.NetworkMode, first bool, ports []uint16) (s sockets, err error) {
 	defer func() {
 		if err != nil {
 			s.close()
@@ -160,7 +160,7 @@ func (h *hostSide) openSockets(ctx context.Context, process int, mode cove.Netwo
 		if one.Both {
 			one.Local = append(one.Local, "::/0")
 		}
-		fds, err := h.openWays(ctx, process, one)
+		fds, err := c.openWays(ctx, process, one)
 		if err != nil {
 			return s, unopened(err)
 		}
@@ -169,7 +169,7 @@ func (h *hostSide) openSockets(ctx context.Context, process int, mode cove.Netwo
 	for part := range slices.Chunk(ports, fence.MostPorts) {
 		more := open
 		more.Ports = part
-		fds, err := h.openWays(ctx, process, more)
+		fds, err := c.openWays(ctx, process, more)
 		if err != nil {
 			return s, unopened(err)
 		}
@@ -184,18 +184,6 @@ var hasIPv6 = sync.OnceValue(func() bool {
 	return err == nil
 })
 
-// openWays is [fence.OpenWays] by who may.
-func (h *hostSide) openWays(ctx context.Context, process int, w fence.Ways) ([]int, error) {
-	if h.become {
-		return fence.OpenWays(process, w)
-	}
-	_, spawner, err := h.builders()
-	if err != nil {
-		return nil, err
-	}
-	return spawner.OpenWays(ctx, process, w)
-}
-
 // unopened says why there is no way out.
 func unopened(err error) error {
 	if _, ok := errors.AsType[*cove.Error](err); ok || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
@@ -205,7 +193,7 @@ func unopened(err error) error {
 	case errors.Is(err, syscall.EADDRINUSE):
 		return cove.Wrap(cove.Conflict, err, "network.allow: a program in the sandbox listens on a port of the list: %s", err).
 			With("field", "network.allow").Remedy("end the program, or leave the port out")
-	case errors.Is(err, syscall.EPERM):
+	case errors.Is(err, syscall.EPERM), errors.Is(err, fence.ErrEnded):
 		return cove.Wrap(cove.Unavailable, err, "the sandbox can get no more ways out: what made it is gone").Remedy("make the sandbox anew")
 	}
 	return cove.Wrap(cove.Unavailable, err, "the way out of a sandbox cannot be opened: %s", err).Remedy("run cove doctor")
@@ -252,12 +240,12 @@ func (r reaching) SetNetwork(ctx context.Context, n cove.Network) error {
 
 // open opens sockets for more ports. Callers hold the lock of the way.
 func (r reaching) open(ctx context.Context, ports []uint16) error {
-	h, process, err := r.s.process()
+	by, process, err := r.s.process()
 	if err != nil {
 		return err
 	}
 	defer func() { _ = unix.Close(process) }()
-	list, err := h.openSockets(ctx, process, r.s.way.mode, false, ports)
+	list, err := by.openSockets(ctx, process, r.s.way.mode, false, ports)
 	if err != nil {
 		return err
 	}
@@ -270,17 +258,17 @@ func (r reaching) open(ctx context.Context, ports []uint16) error {
 
 // process returns another descriptor of the first process, which stays what it is
 // when the sandbox is destroyed meanwhile.
-func (s *sandbox) process() (*hostSide, int, error) {
+func (s *sandbox) process() (crew, int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.gone || s.made == nil {
-		return nil, -1, s.goneError()
+		return crew{}, -1, s.goneError()
 	}
 	fd, err := unix.FcntlInt(uintptr(s.made.process), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
-		return nil, -1, cove.Wrap(cove.Exhausted, err, "the host has no descriptor left").Reason(cove.ReasonCapacity)
+		return crew{}, -1, cove.Wrap(cove.Exhausted, err, "the host has no descriptor left").Reason(cove.ReasonCapacity)
 	}
-	return s.made.host, fd, nil
+	return s.made.crew(), fd, nil
 }
 
 // Connections implements [cove.Egress].

@@ -19,7 +19,9 @@ type Overlay struct {
 	Lower       []int // the topmost first
 	Upper, Work int   // of one file system, outside of the lower ones; -1 makes a tree that nobody can write to
 	// User keeps the notes of the overlay where an ordinary user may write them.
-	User  bool
+	User bool
+	// Source is what the list of mounts says of it; a few letters.
+	Source string
 	Flags Flags
 	// Proc is a descriptor of a /proc that shows the calling process.
 	Proc int
@@ -73,6 +75,9 @@ func (o Overlay) options() []option {
 		{"metacopy", "off"},
 		{"uuid", "null"}, // which would be a note of its own
 		{"redirect_dir", "nofollow"},
+	}
+	if o.Source != "" {
+		all = append(all, option{"source", o.Source})
 	}
 	if o.User {
 		all = append(all, option{name: "userxattr"})

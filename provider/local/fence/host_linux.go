@@ -3,6 +3,7 @@ package fence
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"os"
 	"strconv"
 	"sync"
@@ -19,12 +20,14 @@ var ErrEnded = errors.New("the spawner of sandboxes has ended")
 type Spawner struct {
 	socket *os.File
 	raw    syscall.RawConn
-	proc   *os.Process
+	pidfd  int         // of its process
+	child  *os.Process // nil if it is another's child
 
 	mu    sync.Mutex
 	next  uint64
 	calls map[uint64]chan reply // nil when it is over
-	done  chan struct{}         // the spawner is gone
+	done  chan struct{}         // the spawner is gone, or was left
+	left  bool                  // it lives on without us
 }
 
 // reply is an answer with what came with it.
@@ -47,21 +50,69 @@ func Launch(p *Plan, executable, proc int) (*Spawner, error) {
 		_ = unix.Close(fds[0])
 		return nil, err
 	}
-	if err := greet(fds[0], p, executable, proc); err != nil {
+	err = greet(fds[0], p, executable, proc)
+	pidfd := -1
+	if err == nil {
+		pidfd, err = unix.PidfdOpen(child.Pid, 0)
+		err = os.NewSyscallError("pidfd_open", err)
+	}
+	if err != nil {
 		_ = unix.Close(fds[0])
 		_ = child.Kill() // whatever it is, it is of no use
 		_, _ = child.Wait()
 		return nil, err
 	}
-	_ = unix.SetNonblock(fds[0], true)
-	s := &Spawner{socket: os.NewFile(uintptr(fds[0]), "spawner"), proc: child, calls: map[uint64]chan reply{}, done: make(chan struct{})}
+	return newSpawner(fds[0], pidfd, child)
+}
+
+// Rejoin takes up a spawner that an earlier process left: the descriptors are
+// what [Spawner.Link] gave it, and the spawner's from now on.
+func Rejoin(socket, process int) (*Spawner, error) {
+	return newSpawner(socket, process, nil)
+}
+
+func newSpawner(socket, pidfd int, child *os.Process) (*Spawner, error) {
+	_ = unix.SetNonblock(socket, true)
+	s := &Spawner{socket: os.NewFile(uintptr(socket), "spawner"), pidfd: pidfd, child: child, calls: map[uint64]chan reply{}, done: make(chan struct{})}
+	// Answers to an earlier process may come yet, and are none of ours.
+	s.next = uint64(rand.Uint32()) << 31 //nolint:gosec // no secret
+	var err error
 	if s.raw, err = s.socket.SyscallConn(); err != nil {
 		_ = s.socket.Close()
-		_, _ = child.Wait()
+		s.reap()
 		return nil, err
 	}
 	go s.listen()
 	return s, nil
+}
+
+// Link returns descriptors of the connection and of the process, which the caller
+// closes. While anybody has the first, the spawner lives.
+func (s *Spawner) Link() (socket, process int, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.calls == nil {
+		return -1, -1, ErrEnded
+	}
+	if process, err = unix.FcntlInt(uintptr(s.pidfd), unix.F_DUPFD_CLOEXEC, 0); err != nil {
+		return -1, -1, os.NewSyscallError("fcntl", err)
+	}
+	var said error
+	err = s.raw.Control(func(fd uintptr) { socket, said = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0) })
+	if err = errors.Join(err, said); err != nil {
+		_ = unix.Close(process)
+		return -1, -1, err
+	}
+	return socket, process, nil
+}
+
+// Leave lets go of a spawner that somebody else has a link to. It lives on.
+func (s *Spawner) Leave() {
+	s.mu.Lock()
+	s.left = true
+	s.mu.Unlock()
+	_ = s.socket.Close()
+	<-s.done
 }
 
 func start(p *Plan, executable, socket int) (*os.Process, error) {
@@ -130,7 +181,13 @@ func (a *answer) err() error {
 // Close ends the spawner, and waits until it has. The sandboxes it made live for
 // as long as their links.
 func (s *Spawner) Close() error {
-	late := time.AfterFunc(patience, func() { _ = s.proc.Kill() })
+	late := time.AfterFunc(patience, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.pidfd >= 0 {
+			_ = unix.PidfdSendSignal(s.pidfd, unix.SIGKILL, nil, 0)
+		}
+	})
 	defer late.Stop()
 	err := s.socket.Close()
 	<-s.done
@@ -284,10 +341,35 @@ func (s *Spawner) listen() {
 	}
 	s.mu.Lock()
 	s.calls = nil
+	left := s.left
 	s.mu.Unlock()
 	_ = s.socket.Close()
-	_, _ = s.proc.Wait()
+	switch {
+	case !left:
+		s.reap()
+	case s.child != nil:
+		go s.reap() // for as long as we are its parent
+	default:
+		_ = unix.Close(s.pidfd)
+	}
 	close(s.done)
+}
+
+// reap waits for the end of the process.
+func (s *Spawner) reap() {
+	if s.child != nil {
+		_, _ = s.child.Wait()
+	}
+	for s.child == nil {
+		_, err := unix.Poll([]unix.PollFd{{Fd: int32(s.pidfd), Events: unix.POLLIN}}, -1) //nolint:gosec // a descriptor
+		if !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_ = unix.Close(s.pidfd)
+	s.pidfd = -1
 }
 
 func (s *Spawner) read(buf []byte) (r reply, err error) {

@@ -20,7 +20,8 @@ const (
 	// JobCopy copies what a sandbox sees at /workspace into the empty layer To.
 	// Namespace, and the store of the layer.
 	JobCopy
-	// JobErase removes the layer Name. Its store.
+	// JobErase removes the layer Name, if one is named, and gives the store Bounds,
+	// if there are any. The store.
 	JobErase
 	// JobChanges writes down how the layer Name differs from the lower ones. A
 	// pipe to write to, the store of Name, and the stores of the lower layers.

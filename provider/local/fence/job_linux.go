@@ -39,7 +39,7 @@ func (t Tools) Do(j Job, files []int) (Done, error) {
 	case JobCopy:
 		return t.copy(&j, files[0], files[1])
 	case JobErase:
-		return Done{}, erase(files[0], j.Name)
+		return Done{}, t.erase(&j, files[0])
 	case JobChanges:
 		return Done{}, t.changes(&j, files[0], files[1], files[2:])
 	case JobPack:

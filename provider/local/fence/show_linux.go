@@ -137,7 +137,7 @@ func (t Tools) stack(store int, upper string, layers []int) (*os.File, error) {
 	if len(layers) == 0 {
 		return mount.Clone(store, upper)
 	}
-	o := mount.Overlay{Lower: layers, Upper: -1, Work: -1, User: !t.Become, Flags: placeFlags, Proc: t.Proc}
+	o := mount.Overlay{Lower: layers, Upper: -1, Work: -1, User: !t.Become, Source: upper, Flags: placeFlags, Proc: t.Proc}
 	if upper == "" {
 		return o.New()
 	}

@@ -144,3 +144,15 @@ func resize(store int, to Bounds) error {
 	defer func() { _ = tree.Close() }()
 	return mount.Tmpfs{Size: to.Size, Files: to.Files}.ResizeTree(tree)
 }
+
+// erase removes a layer, and gives its store the bounds that it should have.
+func (t Tools) erase(j *Job, store int) error {
+	var err error
+	if j.Name != "" {
+		err = erase(store, j.Name)
+	}
+	if j.Bounds.Size > 0 {
+		err = errors.Join(err, resize(store, j.Bounds))
+	}
+	return err
+}
