@@ -44,7 +44,7 @@ func TestConformanceKeeper(t *testing.T) {
 		}
 		providertest.Ready(t, p)
 		return p
-	}, "lifecycle", "exec", "list", "kill", "concurrency", "isolation", "powers", "terminal", "prepare", "attach", "resume", "leaks")
+	}, "lifecycle", "exec", "list", "kill", "concurrency", "isolation", "powers", "terminal", "prepare", "attach", "resume", "snapshot", "fork", "trial", "egress", "pause", "usage", "leaks")
 }
 
 // TestConformanceUser is the whole suite as an ordinary user.

@@ -196,3 +196,22 @@ func Layered(sb cove.Sandbox) (names []string, extra int64) {
 
 // WorkspaceOf reads a line of a list of mounts.
 var WorkspaceOf = workspaceOf
+
+// SaveCutShort makes a snapshot that is not written, as by a process that is
+// killed before.
+func SaveCutShort(ctx context.Context, sb cove.Sandbox, name cove.ID) error {
+	box, _ := cove.As[*sandbox](sb)
+	files, err := box.shelf.freeze(ctx)
+	if err == nil {
+		_, err = box.p.holdSnapshot(ctx, name, files, box.shelf.crew)
+	}
+	return err
+}
+
+// FailedSave waits for the writes of snapshots, and reports what became of one.
+func FailedSave(p *Provider, name cove.ID) error {
+	p.saved.writes.Wait()
+	p.saved.mu.Lock()
+	defer p.saved.mu.Unlock()
+	return p.saved.kept[name].failed
+}

@@ -38,6 +38,7 @@ type hostSide struct {
 	ahead      *headStart // nil where nothing was begun before
 
 	keeping keeping
+	unsaved []heldSnapshot // of an earlier process; taken by the first who opens us
 
 	tried atomic.Bool // a sandbox was made here before
 	known atomic.Pointer[cove.Capabilities]

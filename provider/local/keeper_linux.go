@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -102,6 +103,14 @@ func (h *hostSide) find(ctx context.Context, c *keeper.Client, name string) erro
 	}
 	if err != nil {
 		return err
+	}
+	if strings.HasPrefix(name, snapshotPrefix) {
+		known := h.findSnapshot(c, name, &got)
+		got.Close()
+		if known {
+			return nil
+		}
+		return c.Drop(ctx, name)
 	}
 	var n note
 	_, link := got.Files[linkFile]

@@ -88,6 +88,8 @@ func (p *Provider) open() (*hostSide, error) {
 			return nil, err
 		}
 		p.host = h
+		p.saved.finish(p.cfg.Dir, h.unsaved)
+		h.unsaved = nil
 	}
 	return p.host, nil
 }

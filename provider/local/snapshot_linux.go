@@ -29,6 +29,8 @@ type snapshot struct {
 	written bool
 	removed bool
 	failed  error // why it is not on the disk
+	held    *held // where the keeper has the files until then; nil if it does not
+	by      crew
 }
 
 // Names in the directory of snapshots.
@@ -108,19 +110,36 @@ func (p *Provider) save(ctx context.Context, name cove.ID, from *shelf) (cove.By
 	files, err := from.freeze(ctx)
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if err == nil {
+		if s.held, err = p.holdSnapshot(ctx, name, files, from.crew); err != nil {
+			files.drop()
+		}
+	}
 	if err != nil {
 		delete(k.kept, name)
 		return 0, err
 	}
-	s.files = files
-	k.order = append(k.order, name)
-	own := files.hold()
-	k.writes.Go(func() { k.write(context.WithoutCancel(ctx), from.host, name, s, own) })
+	k.keep(ctx, name, s, files, from.crew)
 	return files.size, nil
 }
 
+// keep keeps files under a name, and has them written. The caller holds mu.
+func (k *snapshots) keep(ctx context.Context, name cove.ID, s *snapshot, files *frozen, by crew) {
+	s.files, s.by = files, by
+	k.order = append(k.order, name)
+	own := files.hold()
+	k.writes.Go(func() {
+		k.write(context.WithoutCancel(ctx), by, name, s, own)
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		if s.written || s.removed { // otherwise the next process tries again
+			s.release()
+		}
+	})
+}
+
 // write puts the files of a snapshot on the disk.
-func (k *snapshots) write(ctx context.Context, h *hostSide, name cove.ID, s *snapshot, files *frozen) {
+func (k *snapshots) write(ctx context.Context, by crew, name cove.ID, s *snapshot, files *frozen) {
 	defer files.drop()
 	k.mu.Lock()
 	dir, gone := k.dir, s.removed
@@ -129,7 +148,7 @@ func (k *snapshots) write(ctx context.Context, h *hostSide, name cove.ID, s *sna
 		return
 	}
 	draft := string(name) + draftSuffix
-	err := pack(ctx, h, dir, draft, files)
+	err := pack(ctx, by, dir, draft, files)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if err == nil && !s.removed {
@@ -144,13 +163,13 @@ func (k *snapshots) write(ctx context.Context, h *hostSide, name cove.ID, s *sna
 	k.shed()
 }
 
-func pack(ctx context.Context, h *hostSide, dir *os.Root, name string, files *frozen) error {
+func pack(ctx context.Context, by crew, dir *os.Root, name string, files *frozen) error {
 	f, err := dir.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
 	j := fence.Job{Kind: fence.JobPack, Stack: fence.Stack{Lower: named(files.layers)}}
-	_, err = h.do(ctx, j, layerFiles(files.layers, int(f.Fd()))...)
+	_, err = by.do(ctx, j, layerFiles(files.layers, int(f.Fd()))...)
 	if err == nil {
 		err = f.Sync()
 	}
@@ -272,6 +291,9 @@ func (p saving) RemoveSnapshot(ctx context.Context, name cove.ID) error {
 			return cove.Errorf(cove.Conflict, "snapshot %s is being made", name)
 		}
 		s.removed = true
+		if s.failed != nil { // nobody writes it any more
+			s.release()
+		}
 		if s.files != nil {
 			s.files.drop()
 		}
