@@ -28,7 +28,7 @@ type Config struct {
 }
 
 // weakness is a set of defences that are left out.
-type weakness struct{ filter, processes, network, recursion, layers bool }
+type weakness struct{ filter, processes, network, recursion, layers, volumes bool }
 
 // Template is the one that this provider always has: the host's own programs.
 const Template = "base"

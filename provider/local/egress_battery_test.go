@@ -5,59 +5,95 @@ package local_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/linux/linuxtest"
 	"github.com/cove-sandbox/cove/provider/local"
 	"github.com/cove-sandbox/cove/provider/local/fence"
 	"github.com/cove-sandbox/cove/provider/providertest/escape"
 )
 
-// networked gives every sandbox a network.
-type networked struct {
+// worldly is a provider whose sandboxes reach the attacker's world and nothing
+// else.
+type worldly struct {
 	cove.Provider
 
-	network cove.Network
+	world *escape.World
 }
 
-func (n networked) Create(ctx context.Context, id cove.ID, spec cove.Spec) (cove.Sandbox, error) {
-	spec.Network = n.network
-	return n.Provider.Create(ctx, id, spec)
+func (w worldly) Unwrap() cove.Provider { return w.Provider }
+func (w worldly) World() *escape.World  { return w.world }
+
+// openWorldly bounds how many names a sandbox may use.
+func openWorldly(t *testing.T) cove.Provider {
+	t.Helper()
+	w, err := escape.NewWorld()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := w.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	w.MostNames = 64
+	return worldly{openOut(t, func(c *local.Config) {
+		c.SetWorld(w)
+		c.Egress.Limits.Names = w.MostNames
+	}), w}
 }
 
-// answered are the attacks that take an answer for a way through. Of an open
-// network every address is in the sandbox itself, where its own kernel answers;
-// TestEgressOpen says what lies behind.
-var answered = map[string]bool{"private_addresses": true, "metadata_addresses": true, "public_addresses": true}
+// withstand makes attacks that must all be stopped.
+func withstand(t *testing.T, p cove.Provider, o escape.Options) (tried int) {
+	t.Helper()
+	for f, err := range escape.Run(t.Context(), p, o) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f.GotThrough() {
+			t.Errorf("%+v", f)
+		}
+		if f.Skipped == "" {
+			tried++
+		}
+		t.Logf("%s by %s: %s%s%s", f.Attack, f.Via, f.By, f.Detail, f.Skipped)
+	}
+	return tried
+}
 
-// TestEgressBattery makes all attacks from sandboxes that have a network: it must
-// be no way around any other wall.
+// TestEgressBattery makes all attacks from sandboxes that have a network, and in
+// one case all else that a sandbox can have: it must be no way around any other
+// wall.
 func TestEgressBattery(t *testing.T) {
-	p := openOut(t, nil)
-	for name, n := range map[string]cove.Network{
-		"allow": {Mode: cove.NetworkAllow, Allow: []string{"good.test"}, Secrets: []string{"key"}},
-		"open":  {Mode: cove.NetworkOpen},
-	} {
-		t.Run(name, func(t *testing.T) {
-			tried := 0
-			for f, err := range escape.Run(t.Context(), networked{p, n}, escape.Options{Via: []escape.Via{escape.Exec}}) {
-				if err != nil {
-					t.Fatal(err)
-				}
-				if f.GotThrough() && !(n.Mode == cove.NetworkOpen && answered[f.Attack]) {
-					t.Errorf("%+v", f)
-				}
-				if f.Skipped == "" {
-					tried++
-				}
-			}
-			if tried < 30 {
+	p := openWorldly(t)
+	for _, arrangement := range []escape.Arrangement{escape.Everything, escape.Opened} {
+		t.Run(string(arrangement), func(t *testing.T) {
+			if tried := withstand(t, p, escape.Options{Via: []escape.Via{escape.Exec}, Arrangement: arrangement}); tried < 60 {
 				t.Errorf("only %d attacks were made", tried)
 			}
 		})
 	}
 }
+
+// TestEscapesOutside makes the attacks on the way out, by every way in, where the
+// attacker has servers and names of his own.
+func TestEscapesOutside(t *testing.T) {
+	var names []string
+	for _, a := range escape.Battery() {
+		if strings.HasPrefix(a.Name, "egress_") {
+			names = append(names, a.Name)
+		}
+	}
+	if tried := withstand(t, openWorldly(t), escape.Options{Only: names}); tried != 3*len(names) {
+		t.Errorf("%d of %d attacks were made", tried, 3*len(names))
+	}
+}
+
+// TestEscapesOutsideUser is the same as an ordinary user.
+func TestEscapesOutsideUser(t *testing.T) { linuxtest.Again(t, "^TestEscapesOutside$") }
 
 func TestUnopened(t *testing.T) {
 	for want, errs := range map[cove.Code][]error{

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/netip"
 	"os"
 	"strconv"
 	"testing"
@@ -26,6 +27,8 @@ func TestDefencesAreMissed(t *testing.T) {
 		"filter":    {"keyrings", "userns_unshare", "calls_32bit"},
 		"processes": {"fork_bomb"},
 		"network":   {"host_loopback"},
+		"volumes":   {"volume_writes", "volume_links"},
+		"private":   {"egress_private_names"},
 	} {
 		t.Run(defence, func(t *testing.T) {
 			for _, attack := range attacks {
@@ -58,7 +61,10 @@ func attempt(t *testing.T, defence string, weak bool, attack string) escape.Find
 // breakInto makes one attack on a provider, with or without a defence.
 func breakInto(ctx context.Context, dir, defence string, weak bool, attack string) (f escape.Finding, err error) {
 	cfg := local.Config{Dir: dir}
-	if weak {
+	switch {
+	case weak && defence == "private":
+		cfg.Egress.Private = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}
+	case weak:
 		cfg.Weaken(defence)
 	}
 	p, err := local.New(cfg)

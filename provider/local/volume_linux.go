@@ -83,6 +83,9 @@ func (h *hostSide) openVolumes(list []cove.Volume, lease *userns.Lease) (_ *show
 			return nil, err
 		}
 	}
+	for i := range s.volumes {
+		s.volumes[i].Write = s.volumes[i].Write || h.cfg.weak.volumes
+	}
 	return s, nil
 }
 

@@ -24,8 +24,12 @@ type arena struct {
 	token string // what only the host knows
 	leak  *os.File
 	*watch
+	*offers
 
-	shared cove.Sandbox
+	arrangement Arrangement
+	world       *World // or nil
+
+	shared map[*room]cove.Sandbox // nil is the one without a room
 	second cove.Sandbox
 }
 
@@ -33,11 +37,14 @@ type arena struct {
 const canary = "COVE_ESCAPE_CANARY"
 
 // openArena lays out what attacks are after. The caller closes it.
-func openArena(ctx context.Context, p cove.Provider, caps cove.Capabilities, attacker string) (a *arena, err error) {
-	if attacker == "" {
-		attacker = "/proc/self/exe"
+func openArena(ctx context.Context, p cove.Provider, caps cove.Capabilities, o Options) (a *arena, err error) {
+	a = &arena{p: p, caps: caps, attacker: o.Attacker, arrangement: o.Arrangement, token: rand.Text(), shared: map[*room]cove.Sandbox{}}
+	if a.attacker == "" {
+		a.attacker = "/proc/self/exe"
 	}
-	a = &arena{p: p, caps: caps, attacker: attacker, token: rand.Text()}
+	if out, ok := cove.As[Outside](p); ok {
+		a.world = out.World()
+	}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, a.close(ctx))
@@ -59,7 +66,10 @@ func openArena(ctx context.Context, p cove.Provider, caps cove.Capabilities, att
 	if a.leak, err = openLeak(a.secret()); err != nil {
 		return a, err
 	}
-	a.watch, err = keepWatch(ctx, a.dir, a.token)
+	if a.watch, err = keepWatch(ctx, a.dir, a.token); err != nil {
+		return a, err
+	}
+	a.offers, err = layOut(a.secret())
 	return a, err
 }
 
@@ -94,10 +104,9 @@ func (a *arena) unharmed() verdict {
 // close ends all sandboxes and takes everything away.
 func (a *arena) close(ctx context.Context) error {
 	errs := []error{os.Unsetenv(canary)}
-	for _, box := range []cove.Sandbox{a.shared, a.second} {
-		if box != nil {
-			errs = append(errs, a.destroy(ctx, box))
-		}
+	errs = append(errs, a.endShared(ctx))
+	if a.offers != nil {
+		errs = append(errs, os.RemoveAll(a.offers.dir))
 	}
 	if a.watch != nil {
 		errs = append(errs, a.end())
@@ -111,7 +120,37 @@ func (a *arena) close(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// spec asks for a sandbox with the least that the provider offers.
+// endShared ends the sandboxes that many attacks share.
+func (a *arena) endShared(ctx context.Context) error {
+	var errs []error
+	for _, box := range a.shared {
+		errs = append(errs, a.destroy(ctx, box))
+	}
+	if a.second != nil {
+		errs = append(errs, a.destroy(ctx, a.second))
+	}
+	clear(a.shared)
+	a.second = nil
+	return errors.Join(errs...)
+}
+
+// specFor asks for the sandbox that an attack needs.
+func (a *arena) specFor(attack Attack) cove.Spec {
+	s := a.spec()
+	if attack.disk {
+		s.Workspace.Kind = cove.WorkspaceDisk
+	}
+	if attack.room != nil {
+		attack.room.furnish(a, &s)
+	}
+	if attack.own != nil {
+		attack.own(&s)
+	}
+	return s
+}
+
+// spec asks for a sandbox with the least that the provider offers, and what the
+// arrangement has besides.
 func (a *arena) spec() cove.Spec {
 	s := cove.Spec{}
 	if len(a.caps.Templates) > 0 {
@@ -125,19 +164,20 @@ func (a *arena) spec() cove.Spec {
 	if !slices.Contains(a.caps.Networks, cove.NetworkNone) && len(a.caps.Networks) > 0 {
 		s.Network.Mode = a.caps.Networks[0]
 	}
+	a.arrange(&s)
 	return s
 }
 
 // common is the sandbox for attacks that leave it usable.
-func (a *arena) common(ctx context.Context) (cove.Sandbox, error) {
-	if a.shared != nil {
-		return a.shared, nil
+func (a *arena) common(ctx context.Context, needs Attack) (cove.Sandbox, error) {
+	if box := a.shared[needs.room]; box != nil {
+		return box, nil
 	}
-	box, err := a.create(ctx, Attack{})
+	box, err := a.create(ctx, Attack{room: needs.room})
 	if err != nil {
 		return nil, err
 	}
-	a.shared = box
+	a.shared[needs.room] = box
 	if a.caps.Isolation.Boundary == cove.BoundaryNone {
 		return box, nil
 	}
@@ -161,10 +201,7 @@ func (a *arena) neighbour(ctx context.Context) (cove.Sandbox, error) {
 
 // create makes a sandbox for an attack, with the attacker in it.
 func (a *arena) create(ctx context.Context, attack Attack) (cove.Sandbox, error) {
-	spec := a.spec()
-	if attack.own != nil {
-		attack.own(&spec)
-	}
+	spec := a.specFor(attack)
 	spec.Floors = attack.Limits
 	box, err := a.p.Create(ctx, cove.NewID(), spec)
 	if err != nil {

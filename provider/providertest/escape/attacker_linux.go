@@ -74,6 +74,25 @@ func attackers() map[string]func(mission) verdict {
 		"metadata_addresses":    callMetadata,
 		"public_addresses":      callPublic,
 
+		"egress_private_names": callPrivateNames,
+		"egress_raw_addresses": callRaw,
+		"egress_private":       callOpen(privateAddresses),
+		"egress_metadata":      callOpen(metadataAddresses),
+		"egress_ipv6":          callOpen(wrappedAddresses),
+		"egress_udp":           sendPackets,
+		"egress_denied_names":  askDenied,
+		"egress_dns_flood":     floodNames,
+		"egress_dns_tunnel":    tunnelNames,
+		"egress_rebinding":     rebind,
+		"egress_redirects":     followRedirects,
+
+		"volume_writes":    changeVolume,
+		"volume_remount":   remountVolume,
+		"volume_links":     linkVolume,
+		"volume_symlinks":  leaveVolume,
+		"volume_programs":  useVolumePrograms,
+		"workspace_device": reachBlocks,
+
 		"environment_leak": findEnvironment,
 
 		"other_files":     readNeighbour,
@@ -104,6 +123,7 @@ func meaning(err error) string {
 	why := map[string]string{
 		"ENOENT": "no such file here", "EACCES": "no permission", "EROFS": "mounted read-only", "EXDEV": "on another mount",
 		"ENETUNREACH": "the network namespace has no route", "ECONNREFUSED": "nobody listens in this network namespace",
+		"ECONNRESET": "the way out hangs up",
 	}[name]
 	if why == "" {
 		return name

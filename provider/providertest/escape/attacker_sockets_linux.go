@@ -180,11 +180,17 @@ func ports(addresses []string, numbers ...string) []string {
 
 func callPrivate(m mission) verdict {
 	private := append(m.Private, "10.0.0.1", "10.0.2.2", "172.17.0.1", "192.168.0.1", "192.168.1.1", "192.168.65.2", "100.64.0.1", "fd00::1")
+	if m.Network == openNetwork {
+		return exchangeAll(ports(private, "22", "53", "80", "2375"), true)
+	}
 	return dialAll("tcp", ports(private, "22", "53", "80", "2375"), false)
 }
 
-func callMetadata(mission) verdict {
-	return dialAll("tcp", append(ports([]string{"169.254.169.254", "169.254.170.2", "100.100.100.200", "fd00:ec2::254", "192.0.0.192"}, "80"), "metadata.google.internal:80"), false)
+func callMetadata(m mission) verdict {
+	if m.Network == openNetwork {
+		return exchangeAll(ports(metadataAddresses, "80"), true)
+	}
+	return dialAll("tcp", append(ports(metadataAddresses, "80"), "metadata.google.internal:80"), false)
 }
 
 func callPublic(mission) verdict {

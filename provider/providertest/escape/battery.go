@@ -20,16 +20,20 @@ type Attack struct {
 	// in a sandbox with a kernel of its own it stays inside.
 	SharedKernel bool
 
-	own   func(*cove.Spec) // it needs a sandbox of its own, with these changes
-	armed bool             // with the attacker in it
-	run   func(ctx context.Context, r *round) verdict
+	room   *room            // it needs a sandbox with these things in it
+	own    func(*cove.Spec) // it needs a sandbox of its own, with these changes
+	armed  bool             // with the attacker in it
+	disk   bool             // its workspace is on disk
+	closed bool             // it is none where the network is open
+	world  bool             // it needs a World
+	run    func(ctx context.Context, r *round) verdict
 }
 
 // Battery returns every attack, in the order in which they are made.
 func Battery() []Attack {
 	return slices.Concat(
 		fileAttacks(), nameAttacks(), procAttacks(), agentAttacks(), privilegeAttacks(), callAttacks(), socketAttacks(), networkAttacks(),
-		leakAttacks(), neighbourAttacks(), endingAttacks(), bombAttacks(),
+		leakAttacks(), neighbourAttacks(), endingAttacks(), bombAttacks(), volumeAttacks(), diskAttacks(), egressAttacks(),
 	)
 }
 

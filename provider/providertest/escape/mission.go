@@ -16,6 +16,11 @@ type mission struct {
 	Private  []string `json:"private,omitempty"` // addresses of the host
 	PIDs     string   `json:"pids,omitempty"`    // the host's pid namespace
 	Key      int      `json:"key,omitempty"`     // of shared memory, and a port, between sandboxes
+	Read     string   `json:"read,omitempty"`    // volumes: one to read,
+	Write    string   `json:"write,omitempty"`   // and one to write to
+	Baited   bool     `json:"baited,omitempty"`  // there are devices and setuid programs in them
+	Network  string   `json:"network,omitempty"` // the mode that the sandbox has
+	Names    []string `json:"names,omitempty"`   // with ports, that its list has
 }
 
 func (r *round) mission() mission {
@@ -26,6 +31,10 @@ func (r *round) mission() mission {
 	m.UDP, m.Unix, m.Abstract = r.udp.LocalAddr().String(), r.unix.Addr().String(), r.abstract.Addr().String()
 	m.Private = hostAddresses()
 	m.Key = r.tcp[0].Addr().(*net.TCPAddr).Port //nolint:forcetypeassert // a TCP listener has no other
+	m.Read, m.Write, m.Baited = readTarget, writeTarget, r.baited
+	network := r.specFor(r.needs).Network
+	m.Network = string(network.Mode)
+	m.Names = network.Allow
 	return m
 }
 

@@ -6,7 +6,8 @@ import (
 	"github.com/cove-sandbox/cove"
 )
 
-// networkAttacks are on a sandbox without a network.
+// networkAttacks are for a sandbox without a network. One with a network must stop
+// them, too.
 func networkAttacks() []Attack {
 	attacks := []Attack{
 		called("host_loopback", "call listeners on the host's loopback, by TCP and UDP"),
@@ -18,6 +19,7 @@ func networkAttacks() []Attack {
 	}
 	for i := range attacks {
 		attacks[i].Limits = []cove.Limit{cove.LimitNetwork}
+		attacks[i].closed = attacks[i].Name == "public_addresses"
 	}
 	return attacks
 }

@@ -15,6 +15,9 @@ type Options struct {
 	Attacker string   // an executable that answers to Name; "" means this one
 	Only     []string // names of attacks; none means all
 	Via      []Via    // ways in; none means all
+
+	// Arrangement is what all sandboxes have; "" is [Plain].
+	Arrangement Arrangement
 }
 
 // Bounds on waiting. An attack that takes longer is inconclusive.
@@ -60,7 +63,10 @@ func run(ctx context.Context, p cove.Provider, o Options, yield func(Finding) bo
 	if !caps.Ready {
 		return cove.Errorf(cove.Unavailable, "provider %s is not ready: %s", p.Name(), caps.Why).Remedy("%s", caps.Remedy)
 	}
-	a, err := openArena(ctx, p, caps, o.Attacker)
+	if err := o.Arrangement.check(caps); err != nil {
+		return err
+	}
+	a, err := openArena(ctx, p, caps, o)
 	if err != nil {
 		return err
 	}
@@ -89,10 +95,14 @@ func (a *arena) play(ctx context.Context, attack Attack, only []Via, yield func(
 		f := Finding{Attack: attack.Name, Try: attack.Try, Via: via, Skipped: a.reasonNot(attack, via)}
 		if f.Skipped == "" {
 			v, err := a.attempt(ctx, attack, via)
-			if err != nil {
+			switch {
+			case attack.room != nil && cove.CodeOf(err) == cove.Unsupported:
+				f.Skipped = "there is no sandbox for it here: " + cove.MessageOf(err)
+			case err != nil:
 				return err
+			default:
+				f.Held, f.By, f.Detail = v.held, v.by, v.detail
 			}
-			f.Held, f.By, f.Detail = v.held, v.by, v.detail
 		}
 		if !yield(f) {
 			return errEnough
@@ -115,7 +125,10 @@ func (a *arena) reasonNot(attack Attack, via Via) string {
 	case via == Solo && !slices.Contains(a.caps.Powers, cove.PowerSolo):
 		return "the provider has no sandboxes for one program"
 	}
-	have := a.caps.For(a.spec().Workspace.Kind)
+	if why := a.lacks(attack); why != "" {
+		return why
+	}
+	have := a.caps.For(a.specFor(attack).Workspace.Kind)
 	for _, l := range attack.Limits {
 		if got := have.Of(l); got != cove.Hard {
 			return "the limit on " + string(l) + " is " + string(got) + " here: nothing promises to stop it"
@@ -130,14 +143,7 @@ func (a *arena) replace(ctx context.Context, v verdict) error {
 	if v.held {
 		return nil
 	}
-	var errs []error
-	for _, box := range []*cove.Sandbox{&a.shared, &a.second} {
-		if *box != nil {
-			errs = append(errs, a.destroy(ctx, *box))
-			*box = nil
-		}
-	}
-	return errors.Join(errs...)
+	return a.endShared(ctx)
 }
 
 // attempt makes an attack in the sandbox that it needs.
@@ -147,7 +153,7 @@ func (a *arena) attempt(ctx context.Context, attack Attack, via Via) (v verdict,
 	r := &round{arena: a, via: via, needs: attack}
 	defer func() { err = errors.Join(err, r.endSolos(ctx)) }()
 	if attack.own == nil {
-		r.box, err = a.common(ctx)
+		r.box, err = a.common(ctx, attack)
 		if err != nil {
 			return verdict{}, err
 		}

@@ -21,10 +21,7 @@ func (r *round) startSolo(ctx context.Context, cmd cove.Command) (cove.Process, 
 	if !ok {
 		return nil, cove.Errorf(cove.Unsupported, "provider %s makes no sandboxes for one program", r.p.Name())
 	}
-	spec := r.spec()
-	if r.needs.own != nil {
-		r.needs.own(&spec)
-	}
+	spec := r.specFor(r.needs)
 	spare, err := soloist.PrepareSolo(ctx, cove.Mold{Provider: r.p.Name(), Template: spec.Template, Workspace: spec.Workspace.Kind, Solo: true})
 	if err != nil {
 		return nil, fmt.Errorf("prepare a sandbox: %w", err)

@@ -1,0 +1,26 @@
+package escape
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// bait puts a device and a setuid program of root into a directory, as only root
+// can.
+func bait(dir string) error {
+	if os.Geteuid() != 0 {
+		return unix.EPERM
+	}
+	program, err := os.ReadFile("/usr/bin/id")
+	if err != nil {
+		return err
+	}
+	id, null := filepath.Join(dir, "id"), filepath.Join(dir, "null")
+	return errors.Join(
+		os.WriteFile(id, program, 0o755), os.Chmod(id, 0o755|os.ModeSetuid), //nolint:gosec // that is what it is for
+		unix.Mknod(null, unix.S_IFCHR|0o666, int(unix.Mkdev(1, 3))), os.Chmod(null, 0o666),
+	)
+}
