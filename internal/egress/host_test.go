@@ -42,6 +42,12 @@ func TestHost(t *testing.T) {
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
+	if list, err := h.Lookup(t.Context(), "localhost"); err != nil || !list[0].Unmap().IsLoopback() {
+		t.Errorf("what the host's own table has: %v, %v", list, err)
+	}
+	if list, err := h.Lookup(ended, "nothing"); err == nil {
+		t.Errorf("a name that nobody is asked about: %v", list)
+	}
 	if list, err := h.Lookup(ended, "nothing.invalid"); err == nil {
 		t.Errorf("a name that never is: %v", list)
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -33,9 +34,19 @@ type Host struct {
 	at  time.Time
 }
 
+// table is the host's own table of names, such as /etc/hosts: nobody is asked.
+var table = net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
+	return nil, errors.New("nobody is asked")
+}}
+
 // Lookup implements [World]. The name is taken as it is: the host's search list
 // is not for others.
 func (*Host) Lookup(ctx context.Context, name string) ([]netip.Addr, error) {
+	if !strings.Contains(name, ".") { // with a dot at its end the table would not know it
+		if found, err := table.LookupNetIP(ctx, "ip", name); err == nil {
+			return found, nil
+		}
+	}
 	return net.DefaultResolver.LookupNetIP(ctx, "ip", name+".")
 }
 

@@ -55,7 +55,10 @@ func outgoing(name, try string, in *room) Attack {
 		r.uncalled()
 		r.world.forget()
 		v, facts := r.attack(ctx, name)
-		return v.also(r.uncalled()).also(r.world.kept()).also(r.recorded(ctx, name, facts))
+		if v = v.also(r.uncalled()).also(r.world.kept()); !v.held {
+			return v
+		}
+		return v.also(r.recorded(ctx, name, facts))
 	}
 	return a
 }
