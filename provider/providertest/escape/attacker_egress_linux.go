@@ -250,7 +250,7 @@ func floodNames(mission) verdict {
 		}
 	}()
 	for i := range floodSize {
-		_, _ = c.Write(question(uint16(i), fmt.Sprintf("%s.escape.invalid", rand.Text()))) //nolint:gosec // it may come again
+		_, _ = c.Write(question(uint16(i), fmt.Sprintf("%s.escape.invalid", rand.Text())))
 	}
 	_ = c.SetReadDeadline(time.Now().Add(dialTime))
 	<-done

@@ -29,6 +29,7 @@ func TestAnOpenDoorIsFound(t *testing.T) {
 	attacks := []string{
 		"read_outside", "write_outside", "submounts", "file_names", "namespaces", "identity", "host_loopback", "host_sockets", "host_abstract_sockets",
 		"environment_leak", "other_processes", "fork_bomb", "zombie_bomb", "disk_bomb", "inode_bomb", "survivors_kill", "survivors_sibling", "output_flood",
+		"volume_writes", "volume_links", "volume_symlinks", "volume_names", "workspace_bytes", "workspace_files", "workspace_holes",
 	}
 	for f, err := range escape.Run(t.Context(), p, escape.Options{Only: attacks}) {
 		switch {
@@ -109,7 +110,8 @@ func TestNobodyCanTell(t *testing.T) {
 	}
 	attacks := []string{
 		"read_outside", "submounts", "identity", "core_dumps", "descriptor_leak", "other_processes", "survivors_timeout", "survivors_sibling", "output_flood",
-		"fork_bomb", "memory_bomb", "memory_files", "disk_bomb", "inode_bomb", "agent_signals", "link_race",
+		"fork_bomb", "memory_bomb", "memory_files", "disk_bomb", "inode_bomb", "agent_signals", "link_race", "volume_writes", "workspace_holes",
+		"workspace_device",
 	}
 	for what, run := range map[string]func(cove.Command, *exec.Cmd){"says nothing": mute, "cannot start": missing} {
 		only := slices.DeleteFunc(slices.Clone(attacks), func(attack string) bool {

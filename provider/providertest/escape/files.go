@@ -99,8 +99,8 @@ func writableMounts(ctx context.Context, r *round) verdict {
 }
 
 // expectedMount reports whether a mount may be of the host and writable: a
-// single device, and a workspace on the host's disk.
+// single device, a workspace on the host's disk, and the volume that is for it.
 func expectedMount(m mounted) bool {
 	device := strings.HasPrefix(m.point, "/dev/") && m.root != "/" && m.kind == "devtmpfs"
-	return device || m.point == cove.WorkspacePath
+	return device || m.point == cove.WorkspacePath || m.point == writeTarget
 }

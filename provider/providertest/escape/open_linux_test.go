@@ -42,8 +42,11 @@ func (p *open) Probe(context.Context) (cove.Capabilities, error) {
 		Isolation: cove.Isolation{
 			Boundary: cove.BoundaryNamespaces, Network: cove.Hard, Memory: cove.Hard, CPU: cove.Hard, PIDs: cove.Hard, Disk: cove.Hard, Files: cove.Hard,
 		},
-		Workspaces: map[cove.WorkspaceKind]cove.Quota{cove.WorkspaceMemory: {Bytes: cove.Hard, Files: cove.Hard}},
-		Networks:   []cove.NetworkMode{cove.NetworkNone}, Templates: []string{"base"},
+		Workspaces: map[cove.WorkspaceKind]cove.Quota{
+			cove.WorkspaceMemory: {Bytes: cove.Hard, Files: cove.Hard}, cove.WorkspaceDisk: {Bytes: cove.Hard, Files: cove.Hard},
+		},
+		Volumes:  true,
+		Networks: []cove.NetworkMode{cove.NetworkNone}, Templates: []string{"base"},
 	}
 	if p.caps != nil {
 		p.caps(&c)
@@ -56,12 +59,12 @@ const nobody = 65534
 // boxVariable marks the processes of a sandbox, so that all can be found.
 const boxVariable = "COVE_OPEN_BOX"
 
-func (p *open) Create(_ context.Context, id cove.ID, _ cove.Spec) (cove.Sandbox, error) {
+func (p *open) Create(_ context.Context, id cove.ID, spec cove.Spec) (cove.Sandbox, error) {
 	dir, err := os.MkdirTemp("", "cove-open-*")
 	if err != nil {
 		return nil, err
 	}
-	b := &openBox{id: id, p: p, dir: dir}
+	b := &openBox{id: id, p: p, dir: dir, volumes: spec.Volumes}
 	p.t.Cleanup(func() { _ = b.Destroy(context.Background()) })
 	if os.Getuid() == 0 {
 		err = errors.Join(os.Chown(dir, nobody, nobody), os.Chmod(dir, 0o755))
@@ -77,11 +80,21 @@ type openBox struct {
 	p    *open
 	dir  string
 	once sync.Once
+
+	volumes []cove.Volume
+}
+
+// shown puts the paths of the host in the place of volumes.
+func shown(volumes []cove.Volume, text string) string {
+	for _, v := range volumes {
+		text = strings.ReplaceAll(text, v.Target, v.Source)
+	}
+	return text
 }
 
 func (b *openBox) ID() cove.ID                               { return b.id }
 func (b *openBox) Isolation() cove.Isolation                 { return cove.Isolation{} }
-func (b *openBox) Files() cove.Files                         { return openFiles{dir: b.dir} }
+func (b *openBox) Files() cove.Files                         { return openFiles{dir: b.dir, volumes: b.volumes} }
 func (b *openBox) Usage(context.Context) (cove.Usage, error) { return cove.Usage{}, nil }
 
 // Destroy ends every process of the sandbox, by its number.
@@ -110,6 +123,9 @@ func (b *openBox) Destroy(context.Context) error {
 
 func (b *openBox) Start(_ context.Context, cmd cove.Command) (cove.Process, error) {
 	argv := append([]string(nil), cmd.Argv...)
+	for i := range argv {
+		argv[i] = shown(b.volumes, argv[i])
+	}
 	argv[0] = strings.Replace(argv[0], cove.WorkspacePath+"/", b.dir+"/", 1)
 	c := exec.Command(argv[0], argv[1:]...)
 	c.Dir, c.Stdout, c.Stderr = b.dir, cmd.Stdout, cmd.Stderr
@@ -169,12 +185,13 @@ func (p *openProcess) Resize(context.Context, cove.WindowSize) error { return ni
 type openFiles struct {
 	cove.Files
 
-	dir string
+	dir     string
+	volumes []cove.Volume
 }
 
 func (f openFiles) name(name string) string {
 	if filepath.IsAbs(name) {
-		return strings.Replace(name, cove.WorkspacePath+"/", f.dir+"/", 1)
+		return strings.Replace(shown(f.volumes, name), cove.WorkspacePath+"/", f.dir+"/", 1)
 	}
 	return filepath.Join(f.dir, name)
 }

@@ -59,10 +59,10 @@ func (a *arena) arrange(s *cove.Spec) {
 		s.Workspace.Kind, s.Workspace.Size = cove.WorkspaceDisk, roomForAttacker
 		a.showVolumes(s)
 	}
-	switch network {
-	case cove.NetworkAllow:
+	if network == cove.NetworkAllow {
 		a.allowNames(s)
-	case cove.NetworkOpen:
+	}
+	if network == cove.NetworkOpen {
 		s.Network = cove.Network{Mode: cove.NetworkOpen}
 	}
 }
