@@ -76,8 +76,8 @@ var allowed = map[string][]string{
 	"cmd/cove":       {"internal/cli", "internal/config", "internal/whole", "provider/local", "provider/providertest/escape"},
 	"cmd/cove-agent": {"internal/guest/agent", "provider/local/fence"},
 	"bench": {
-		"", "engine", "provider/fake", "provider/local", "store/sqlite",
-		"internal/archive", "internal/audit", "internal/guest", "internal/measure", "internal/policy",
+		"", "client", "engine", "provider/fake", "provider/local", "store/sqlite",
+		"internal/archive", "internal/audit", "internal/guest", "internal/keeper", "internal/measure", "internal/policy",
 	},
 	"scripts/coverreport": {},
 	"scripts/testreport":  {},

@@ -10,10 +10,13 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net/netip"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/internal/guest"
@@ -22,6 +25,7 @@ import (
 )
 
 func main() {
+	local.Main() // the keeper of its sandboxes is this program
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, os.Args[1:], os.Stdout); err != nil {
@@ -36,25 +40,39 @@ type options struct {
 	only           string
 	scale, samples int
 	local          localOptions
+	living         livingOptions
 }
 
+// The parts, in their order.
+const (
+	partLocal  = "local"
+	partEngine = "engine"
+	partLiving = "living"
+)
+
+func (o options) wants(part string) bool { return o.only == "" || o.only == part }
+
 func parse(args []string) (options, error) {
-	var o options
+	o := options{living: livingOptions{
+		rounds: 15, fill: fill100, download: 512 * 1_000_000, patience: 30 * time.Second,
+		restart: restartOptions{provider: partLocal, sessions: 50, rounds: 5, patience: 30 * time.Second},
+	}}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.StringVar(&o.document, "write", "", "put the tables into this document, between its bench markers")
-	flags.StringVar(&o.only, "only", "", "measure only this part: local or engine")
+	flags.StringVar(&o.only, "only", "", "measure only this part: local, engine or living")
 	flags.IntVar(&o.scale, "scale", 10_000, "how many sessions the engine's flatness is measured with")
 	flags.IntVar(&o.samples, "samples", 400, "how often each thing of the engine is measured")
 	flags.IntVar(&o.local.rounds, "rounds", 400, "how often each contender of the local provider runs")
 	flags.IntVar(&o.local.churn, "churn", 1000, "how many sandboxes are made and destroyed to see what is left")
-	flags.StringVar(&o.local.cove, "cove", "bin/cove", "the executable for cove run")
+	flags.StringVar(&o.local.cove, "cove", "bin/cove", "the executable for cove run and cove serve")
 	flags.StringVar(&o.local.judge, "judge", "", "the executable of go-judge")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
+	o.living.restart.cove = o.local.cove
 	switch {
-	case o.only != "" && o.only != "local" && o.only != "engine":
-		return o, fmt.Errorf("-only %s: use local or engine", o.only)
+	case !slices.Contains([]string{"", partLocal, partEngine, partLiving}, o.only):
+		return o, fmt.Errorf("-only %s: use local, engine or living", o.only)
 	case o.document != "" && o.only != "":
 		return o, errors.New("-write goes with all parts; leave -only out")
 	case min(o.scale, o.samples, o.local.rounds, o.local.churn) < 1:
@@ -73,24 +91,18 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	var text strings.Builder
 	var all []row
 	text.WriteString(described(measure.ThisMachine(), o))
-	if o.only != "engine" {
-		found, err := measureLocal(ctx, o.local, openLocal)
+	for _, part := range []struct {
+		name    string
+		measure func(context.Context, options) (string, []row, error)
+	}{{partLocal, localPart}, {partEngine, enginePart}, {partLiving, livingPart}} {
+		if !o.wants(part.name) {
+			continue
+		}
+		table, rows, err := part.measure(ctx, o)
 		if err != nil {
 			return err
 		}
-		rows, err := found.rows()
-		if err != nil {
-			return err
-		}
-		text.WriteString("\n" + render(rows) + "\n" + renderPeers(found))
-		all = append(all, rows...)
-	}
-	if o.only != "local" {
-		rows, err := engineRows(ctx, o.scale, o.samples)
-		if err != nil {
-			return err
-		}
-		text.WriteString("\n" + render(rows))
+		text.WriteString("\n" + table)
 		all = append(all, rows...)
 	}
 	if _, err := io.WriteString(out, text.String()); err != nil {
@@ -104,6 +116,29 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return missed(all)
 }
 
+func localPart(ctx context.Context, o options) (string, []row, error) {
+	found, err := measureLocal(ctx, o.local, openLocal)
+	if err != nil {
+		return "", nil, err
+	}
+	rows, err := found.rows()
+	return render("what", rows) + "\n" + renderPeers(found), rows, err
+}
+
+func enginePart(ctx context.Context, o options) (string, []row, error) {
+	rows, err := engineRows(ctx, o.scale, o.samples)
+	return render("what", rows), rows, err
+}
+
+func livingPart(ctx context.Context, o options) (string, []row, error) {
+	_, own, err := ownName(ctx)
+	if err != nil {
+		return "", nil, err
+	}
+	rows, err := livingRows(ctx, o.living, func(dir string) (cove.Provider, error) { return openLiving(dir, own) })
+	return render("what sessions can do", rows), rows, err
+}
+
 // described is the sentence about the machine.
 func described(m measure.Machine, o options) string {
 	who := "an ordinary user"
@@ -113,9 +148,22 @@ func described(m measure.Machine, o options) string {
 	return fmt.Sprintf("Measured on %d cores (%s), %s, %s, as %s, in %d rounds.\n", m.Cores, m.Arch, m.OS, m.Go, who, o.local.rounds)
 }
 
-// openLocal opens the local provider as a server does. Without the lean agent
-// this program would have to be the agent, and would measure itself.
-func openLocal(dir string) (cove.Provider, error) {
+// openLocal opens the local provider as cove run does.
+func openLocal(dir string) (cove.Provider, error) { return openWith(local.Config{Dir: dir}) }
+
+// openLiving opens it as a server does, with a keeper. Sandboxes may reach some
+// addresses that are not public.
+func openLiving(dir string, private []netip.Addr) (cove.Provider, error) {
+	cfg := local.Config{Dir: dir, Keeper: true}
+	for _, a := range private {
+		cfg.Egress.Private = append(cfg.Egress.Private, netip.PrefixFrom(a, a.BitLen()))
+	}
+	return openWith(cfg)
+}
+
+// openWith opens the local provider. Without the lean agent this program would have
+// to be the agent, and would measure itself.
+func openWith(cfg local.Config) (cove.Provider, error) {
 	agent, err := guest.Executable()
 	if err != nil {
 		return nil, err
@@ -123,7 +171,7 @@ func openLocal(dir string) (cove.Provider, error) {
 	if agent == "/proc/self/exe" {
 		return nil, errors.New("this build has no lean agent in it; run make bench")
 	}
-	p, err := local.New(local.Config{Dir: dir})
+	p, err := local.New(cfg)
 	if err != nil {
 		return nil, told(err)
 	}

@@ -49,10 +49,10 @@ func (r row) verdict() string {
 	}
 }
 
-// render returns the rows as a Markdown table.
-func render(rows []row) string {
+// render returns the rows as a Markdown table about something.
+func render(about string, rows []row) string {
 	var b strings.Builder
-	b.WriteString("| what | measured | baseline, same run | result | must reach | aim | |\n|---|---|---|---|---|---|---|\n")
+	b.WriteString("| " + about + " | measured | baseline, same run | result | must reach | aim | |\n|---|---|---|---|---|---|---|\n")
 	for _, r := range rows {
 		aim := ""
 		if r.aim != 0 {

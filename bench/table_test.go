@@ -17,7 +17,7 @@ func rows() []row {
 }
 
 func TestRenderSaysWhatMissed(t *testing.T) {
-	table := render(rows())
+	table := render("what", rows())
 	for _, want := range []string{
 		"| fast | 1 µs | 2 µs | 0.50 | ≤ 1 |  | ok |",
 		"| slow | 9 ms | 3 ms | 3.00 ms | ≤ 2 ms |  | MISSED |",
