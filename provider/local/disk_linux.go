@@ -213,7 +213,20 @@ func copySparse(in *os.File, to string) (err error) {
 	if err := out.Truncate(info.Size()); err != nil {
 		return err
 	}
-	return os.NewSyscallError("fallocate", unix.Fallocate(int(out.Fd()), 0, 0, info.Size()))
+	return reserve(int(out.Fd()), info.Size())
+}
+
+// reserve takes the room of a file on the disk. The kernel would take all there is
+// before it says that it is too little, so it is not asked for more than that.
+func reserve(fd int, size int64) error {
+	var host unix.Statfs_t
+	if err := unix.Fstatfs(fd, &host); err != nil {
+		return os.NewSyscallError("fstatfs", err)
+	}
+	if uint64(size) > host.Bavail*uint64(host.Bsize) { //nolint:gosec // neither is negative
+		return os.NewSyscallError("fallocate", unix.ENOSPC)
+	}
+	return os.NewSyscallError("fallocate", unix.Fallocate(fd, 0, 0, size))
 }
 
 // remove deletes the workspace of a sandbox that has ended. What is not there is

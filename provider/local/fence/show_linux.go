@@ -156,29 +156,43 @@ func (t Tools) stack(store int, upper string, layers []int) (*os.File, error) {
 // layers opens the lower layers of a stack, with their files belonging to the
 // sandbox's user.
 func (t Tools) layers(j *Job, lower []int) (open []int, err error) {
-	for i, l := range j.Stack.Lower {
-		fd, err := t.layer(lower[i], l, j.Owner)
+	mapped := map[uint32]*os.File{} // to make one takes longer than all else here
+	defer func() {
+		for _, users := range mapped {
+			_ = users.Close()
+		}
 		if err != nil {
 			closeAll(open)
-			return nil, err
+			open = nil
+		}
+	}()
+	for i, l := range j.Stack.Lower {
+		var fd int
+		if !t.Become || l.Owner == j.Owner {
+			fd, err = openDir(lower[i], l.Name)
+		} else {
+			if mapped[l.Owner] == nil {
+				same := []userns.Mapping{{Inside: l.Owner, Outside: j.Owner, Count: 1}}
+				users, err := userns.New(same, same)
+				if err != nil {
+					return open, err
+				}
+				mapped[l.Owner] = users
+			}
+			fd, err = owned(lower[i], l.Name, mapped[l.Owner])
+		}
+		if err != nil {
+			return open, err
 		}
 		open = append(open, fd)
 	}
 	return open, nil
 }
 
-// layer opens a layer, with its files belonging to the owner.
-func (t Tools) layer(store int, l Layer, owner uint32) (int, error) {
-	if !t.Become || l.Owner == owner {
-		return openDir(store, l.Name)
-	}
-	same := []userns.Mapping{{Inside: l.Owner, Outside: owner, Count: 1}}
-	users, err := userns.New(same, same)
-	if err != nil {
-		return -1, err
-	}
-	defer func() { _ = users.Close() }()
-	tree, err := mount.Clone(store, l.Name)
+// owned opens a layer with its files belonging to whom a user namespace maps
+// their owner to.
+func owned(store int, name string, users *os.File) (int, error) {
+	tree, err := mount.Clone(store, name)
 	if err != nil {
 		return -1, err
 	}
