@@ -101,7 +101,7 @@ func newSite(ctx context.Context, size cove.Bytes) (*site, error) {
 			}
 		}
 	})
-	s := &site{address: net.JoinHostPort(name, port), server: &http.Server{Handler: pages, ReadHeaderTimeout: time.Minute}, done: make(chan error, 1)}
+	s := &site{address: net.JoinHostPort(name, port), server: &http.Server{Addr: l.Addr().String(), Handler: pages, ReadHeaderTimeout: time.Minute}, done: make(chan error, 1)}
 	go func() { s.done <- s.server.Serve(l) }()
 	return s, nil
 }
@@ -140,7 +140,7 @@ func (s *site) compare(ctx context.Context, rounds int, box cove.Sandbox, page s
 		if err != nil {
 			return err
 		}
-		seconds, err := strconv.ParseFloat(said, 64)
+		seconds, err := strconv.ParseFloat(strings.TrimSpace(said), 64)
 		if err != nil {
 			return fmt.Errorf("curl says %.80q instead of a time", said)
 		}

@@ -143,11 +143,18 @@ func (o livingOptions) snapshot(p cove.Provider, box cove.Sandbox) (c measure.Co
 		Name:   "snapshot",
 		Before: line(box, change),
 		Run: func(ctx context.Context) error {
-			name = cove.NewID()
-			_, err := shooter.Snapshot(ctx, name)
+			id := cove.NewID()
+			_, err := shooter.Snapshot(ctx, id)
+			if err == nil {
+				name = id
+			}
 			return err
 		},
 		After: func(ctx context.Context) error {
+			if name == "" {
+				return nil
+			}
+			defer func() { name = "" }()
 			// What is written in the background must not make a copy seem slow.
 			err := o.written(ctx, name)
 			return errors.Join(err, keeper.RemoveSnapshot(ctx, name))

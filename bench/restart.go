@@ -66,7 +66,8 @@ type home struct {
 
 	dir      string
 	sessions []cove.ID
-	cmd      *exec.Cmd // nil if no server runs
+	cmd      *exec.Cmd     // nil if no server runs
+	done     chan struct{} // closed when it has ended
 	client   *client.Client
 }
 
@@ -123,7 +124,11 @@ func (h *home) start(ctx context.Context) error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	h.cmd = cmd
+	h.cmd, h.done = cmd, make(chan struct{})
+	go func(done chan<- struct{}) {
+		defer close(done)
+		_ = cmd.Wait() // it ends by a signal
+	}(h.done)
 	if h.client, err = client.New("unix://"+filepath.Join(h.dir, "cove.sock"), ""); err != nil {
 		return err
 	}
@@ -145,6 +150,8 @@ func (h *home) answers(ctx context.Context) error {
 			return nil
 		}
 		select {
+		case <-h.done:
+			return errors.New("it has ended")
 		case <-ctx.Done():
 			return err
 		case <-tick.C:
@@ -167,7 +174,7 @@ func (h *home) stop(sig syscall.Signal) {
 	_ = h.cmd.Process.Signal(sig)
 	late := time.AfterFunc(h.patience, func() { _ = h.cmd.Process.Kill() })
 	defer late.Stop()
-	_ = h.cmd.Wait() // it ends by the signal
+	<-h.done
 	h.cmd = nil
 }
 

@@ -78,7 +78,7 @@ func TestRunOnASmallScale(t *testing.T) {
 
 func TestRunRefusesFlags(t *testing.T) {
 	for _, args := range [][]string{
-		{"-nonsense"}, {"-only", "half"}, {"-only", "engine", "-write", "x"}, {"-rounds", "0"}, {"-churn", "-1"},
+		{"-nonsense"}, {"-only", "half"}, {"-only", "living", "-write", "x"}, {"-only", "engine", "-write", "x"}, {"-rounds", "0"}, {"-churn", "-1"},
 	} {
 		if err := run(t.Context(), args, os.Stdout); err == nil {
 			t.Errorf("%v was taken", args)
