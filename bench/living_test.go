@@ -26,7 +26,7 @@ const asCove = "COVE_BENCH_PLAYS_COVE=1"
 
 func TestMain(m *testing.M) {
 	name, value, _ := strings.Cut(asCove, "=")
-	if os.Getenv(name) == value { //nolint:forbidigo // it is no setting
+	if os.Getenv(name) == value {
 		os.Exit(cli.Main())
 	}
 	goleak.VerifyTestMain(m)
