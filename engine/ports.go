@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"net"
+	"slices"
 
 	"github.com/cove-sandbox/cove"
 )
@@ -40,6 +41,11 @@ func (p ports) Dial(ctx context.Context, port int) (net.Conn, error) {
 
 // lacks is the answer where a provider cannot do something.
 func lacks(l *lease, power cove.Power) error {
+	layered := []cove.Power{cove.PowerSnapshot, cove.PowerFork, cove.PowerTrial}
+	if l.workspace() == cove.WorkspaceDisk && slices.Contains(layered, power) {
+		return cove.Errorf(cove.Unsupported, "provider %s has no power to %s with a disk workspace", l.provider(), power).
+			With("power", string(power)).Remedy("open the session with a memory workspace")
+	}
 	return cove.Errorf(cove.Unsupported, "provider %s has no power to %s", l.provider(), power).
 		With("power", string(power)).Remedy("open the session with a provider that has it; cove doctor lists them")
 }

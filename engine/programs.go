@@ -122,6 +122,12 @@ func (l *lease) mounts() []string {
 	return targets
 }
 
+func (l *lease) workspace() cove.WorkspaceKind {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.rec.Spec.Workspace.Kind
+}
+
 func (l *lease) provider() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -186,7 +186,7 @@ func TestNoProc(t *testing.T) {
 		t.Errorf("/proc has %q, %v", out.String(), err)
 	}
 	// Nobody can be looked for, and still nobody outlives a time limit.
-	const line = `setsid sh -c 'while :; do date +%N > beat; sleep 0.02; done' & sleep 1000`
+	const line = `setsid sh -c 'while :; do date +%N > new; mv new beat; sleep 0.02; done' & sleep 1000`
 	program, err = s.Start(t.Context(), cove.Command{Argv: []string{"sh", "-c", line}, Limits: cove.Limits{Wall: 500 * time.Millisecond}})
 	must(t, err)
 	if r, err := program.Wait(t.Context()); err != nil || r.Outcome != cove.TimedOut {

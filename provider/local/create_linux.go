@@ -77,6 +77,9 @@ func (p *Provider) admit(ctx context.Context, id cove.ID, spec cove.Spec) (*host
 	if spec.Snapshot != "" && !h.layers() {
 		return nil, cove.Capabilities{}, spec, cove.Errorf(cove.Unsupported, "provider %s has no snapshots", name)
 	}
+	if spec.Snapshot != "" && spec.Workspace.Kind == cove.WorkspaceDisk {
+		return nil, cove.Capabilities{}, spec, flatError()
+	}
 	if err := fits(spec.Workspace); err != nil {
 		return nil, cove.Capabilities{}, spec, err
 	}

@@ -3,6 +3,9 @@ package local
 import (
 	"context"
 	"errors"
+	"os"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/cove-sandbox/cove"
@@ -214,4 +217,19 @@ func FailedSave(p *Provider, name cove.ID) error {
 	p.saved.mu.Lock()
 	defer p.saved.mu.Unlock()
 	return p.saved.kept[name].failed
+}
+
+// MakerPID is that of the spawner of a sandbox.
+func MakerPID(sb cove.Sandbox) int {
+	box, _ := cove.As[*sandbox](sb)
+	socket, process, err := box.kept.maker.Link()
+	if err != nil {
+		return 0
+	}
+	defer closeAll([]int{socket, process})
+	text, _ := os.ReadFile("/proc/self/fdinfo/" + strconv.Itoa(process))
+	_, rest, _ := strings.Cut(string(text), "\nPid:")
+	word, _, _ := strings.Cut(rest, "\n")
+	pid, _ := strconv.Atoi(strings.TrimSpace(word))
+	return pid
 }

@@ -162,6 +162,9 @@ func (l layered) Fork(ctx context.Context, id cove.ID, spec cove.Spec) (cove.San
 	defer l.s.p.busy.Done()
 	spec.Snapshot = "" // the files come from here
 	h, caps, spec, err := l.s.p.admit(ctx, id, spec)
+	if err == nil && spec.Workspace.Kind == cove.WorkspaceDisk {
+		err = flatError()
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -77,8 +77,17 @@ func (s *shelf) close() {
 	s.lower = nil
 }
 
+// flatError says that a workspace cannot begin with files of another.
+func flatError() error {
+	return cove.Errorf(cove.Unsupported, "a workspace on disk has no layers, and cannot begin with the files of a snapshot or of another session").
+		With("field", "workspace.kind").Remedy("ask for a memory workspace")
+}
+
 // begin locks the shelf of a sandbox that is there; unlock it with mu.
 func (s *shelf) begin() error {
+	if s == nil {
+		return flatError()
+	}
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()

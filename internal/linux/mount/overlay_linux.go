@@ -22,7 +22,7 @@ type Overlay struct {
 	User bool
 	// Source is what the list of mounts says of it; a few letters.
 	Source string
-	Flags Flags
+	Flags  Flags
 	// Proc is a descriptor of a /proc that shows the calling process.
 	Proc int
 }
