@@ -87,6 +87,15 @@ func TestWhatIsNotPromisedIsNotTried(t *testing.T) {
 	}
 }
 
+// bare is a provider without a network.
+type bare struct{ cove.Provider }
+
+func (b bare) Probe(ctx context.Context) (cove.Capabilities, error) {
+	c, err := b.Provider.Probe(ctx)
+	c.Networks = []cove.NetworkMode{cove.NetworkNone}
+	return c, err
+}
+
 func TestAttackerThatDoesNotAnswer(t *testing.T) {
 	for attacker, word := range map[string]string{"/bin/true": "does not answer in a sandbox", "/nonexistent": "cannot be read"} {
 		_, err := collect(t, &open{t: t}, escape.Options{Attacker: attacker, Only: []string{"read_outside"}})

@@ -2,6 +2,7 @@ package escape_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -54,18 +55,19 @@ func TestNativeAttacks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	open := []string{"read_outside", "core_dumps", "sockets_netlink", "environment_leak", "capabilities", "agent_signals"}
+	open := []string{"read_outside", "core_dumps", "sockets_netlink", "environment_leak", "capabilities", "agent_signals", "volume_links", "volume_symlinks", "volume_writes"}
 	other := []string{
 		"hello", "write_outside", "submounts", "hard_links", "device_nodes", "devices", "proc_writes", "proc_secrets", "sys_writes", "namespaces", "setns",
 		"agent_memory", "agent_trace", "agent_executable", "agent_limits", "priorities", "setuid", "userns_unshare", "userns_clone", "userns_clone3",
 		"calls_32bit", "calls_x32", "mount", "mount_new", "chroot", "file_handles", "io_uring", "bpf", "perf", "userfaultfd", "keyrings", "machine",
 		"terminal_input", "sockets_raw", "sockets_packet", "sockets_vsock", "sockets_alg", "sockets_rare", "host_loopback", "host_sockets",
 		"host_abstract_sockets", "metadata_addresses", "other_files", "other_processes", "other_memory", "fork_bomb", "survivors_sibling",
-		"zombie_bomb", "descriptor_bomb",
+		"zombie_bomb", "descriptor_bomb", "volume_remount", "volume_programs", "workspace_device",
 	}
+	read, write := volume(t, bait), volume(t, bait)
 	mission, err := json.Marshal(map[string]any{
 		"secret": bait, "token": "the-token", "tcp": []string{l.Addr().String()}, "udp": "127.0.0.1:9", "unix": "/nonexistent/socket", "abstract": "@cove-nobody",
-		"pids": host, "key": min(key, 100),
+		"pids": host, "key": min(key, 100), "read": read, "write": write,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -93,6 +95,38 @@ func TestNativeAttacks(t *testing.T) {
 		if slices.Contains(open, name) && !strings.HasPrefix(verdict, "BREACH ") {
 			t.Errorf("%s without a sandbox: %s", name, verdict)
 		}
+	}
+}
+
+// volume is a directory such as the battery shows to sandboxes.
+func volume(t *testing.T, bait string) string {
+	t.Helper()
+	dir := shared(t)
+	for _, name := range []string{dir + "/f", dir + "/dir/g"} {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o777), os.Chmod(filepath.Dir(name), 0o777), os.WriteFile(name, nil, 0o666), os.Chmod(name, 0o666)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(os.Symlink(bait, dir+"/away"), os.Symlink(dir+"/f", dir+"/across")); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// TestNativeAttacksOutward makes the attacks on a way out where there is none: in
+// a network namespace with nothing in it.
+func TestNativeAttacksOutward(t *testing.T) {
+	linuxtest.NeedRoot(t)
+	var names []string
+	for _, a := range escape.Battery() {
+		if strings.HasPrefix(a.Name, "egress_") {
+			names = append(names, a.Name)
+		}
+	}
+	const mission = `{"tcp":["127.0.0.1:9"],"udp":"127.0.0.1:9","names":["localhost:9","good.test","*.tunnel.test"]}`
+	text := linuxtest.OK(t, linuxtest.Child{Name: "attacker", Args: slices.Concat([]string{shared(t), mission}, names), Clone: syscall.CLONE_NEWNET})
+	if held, through := strings.Count(text, "\nHELD "), strings.Count(text, "\nBREACH the good server "); held+through != len(names) || through != 2 {
+		t.Errorf("%d are held, and %d say that nothing is there: %s", held, through, text)
 	}
 }
 
