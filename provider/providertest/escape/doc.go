@@ -15,6 +15,12 @@
 // a process is gone. What is neither stopped visibly nor answered counts as got
 // through.
 //
+// Sandboxes are as plain as they can be, unless an attack needs more or [Options]
+// has another [Arrangement]. Attacks on the way out of a sandbox call nothing but
+// what must be refused; those that need more are made only where the provider is an
+// [Outside], whose sandboxes reach a [World] of the attacker's instead of the real
+// one.
+//
 // Every attack is bounded, so that it does no harm where nothing stops it: it
 // takes a little more than it was given and then lets go. The package must not
 // know any provider and must not be a test: providertest and the command line
