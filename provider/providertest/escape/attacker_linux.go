@@ -80,6 +80,7 @@ func attackers() map[string]func(mission) verdict {
 		"egress_metadata":      callOpen(metadataAddresses),
 		"egress_ipv6":          callOpen(wrappedAddresses),
 		"egress_udp":           sendPackets,
+		"egress_udp_open":      sendPackets,
 		"egress_denied_names":  askDenied,
 		"egress_dns_flood":     floodNames,
 		"egress_dns_tunnel":    tunnelNames,

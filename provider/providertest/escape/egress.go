@@ -30,6 +30,7 @@ func egressAttacks() []Attack {
 		outgoing("egress_metadata", "call the metadata services of clouds through an open network", withOpen),
 		outgoing("egress_ipv6", "wrap addresses that are refused into IPv6, through an open network", withOpen),
 		outgoing("egress_udp", "send packets out past the way out", withList),
+		outgoing("egress_udp_open", "send packets out through an open network", withOpen),
 		outgoing("egress_denied_names", "be answered names that are not on the list, by every spelling", withList),
 		outgoing("egress_dns_flood", "ask for names faster than anybody should", withList),
 		outgoing(tunnelAttack, "carry data out in names below one that is allowed", withList),
