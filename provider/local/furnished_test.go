@@ -4,6 +4,7 @@ package local_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/cove-sandbox/cove"
@@ -40,7 +41,14 @@ func TestEscapesFurnished(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	if tried := withstand(t, p, escape.Options{Arrangement: escape.Furnished}); tried < 100 {
+	var names []string
+	for _, a := range escape.Battery() {
+		// Those that bring their own workspace or network are made elsewhere.
+		if !strings.HasPrefix(a.Name, "egress_") && !strings.HasPrefix(a.Name, "workspace_") {
+			names = append(names, a.Name)
+		}
+	}
+	if tried := withstand(t, p, escape.Options{Only: names, Arrangement: escape.Furnished}); tried < 100 {
 		t.Errorf("only %d attempts were made", tried)
 	}
 }
