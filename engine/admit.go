@@ -18,6 +18,9 @@ func (e *Engine) admit(ctx context.Context, l *lease, onFull cove.OnFull, told f
 	}
 	claim := admission.Claim{Tenant: s.Tenant, Memory: s.Spec.Resources.Memory, Quota: quota}
 	ticket, full := e.gate.Try(claim)
+	if full != nil && e.endDead(ctx) {
+		ticket, full = e.gate.Try(claim)
+	}
 	if full == nil {
 		return ticket, nil
 	}

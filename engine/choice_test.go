@@ -162,6 +162,33 @@ func TestVolumesStayBelowTheList(t *testing.T) {
 	}
 }
 
+// What is private to the host is shown to nobody, whatever the list says.
+func TestVolumesHoldNothingPrivate(t *testing.T) {
+	dir := t.TempDir()
+	home, other := filepath.Join(dir, "home"), filepath.Join(dir, "other")
+	for _, d := range []string{filepath.Join(home, "keys"), other} {
+		if err := os.MkdirAll(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	alias := filepath.Join(dir, "alias")
+	if err := os.Symlink(home, alias); err != nil {
+		t.Fatal(err)
+	}
+	p := newWorld(t).open(func(c *engine.Config) { c.Volumes, c.Private = []string{dir}, []string{alias} }).As(boss)
+	for source, ok := range map[string]bool{other: true, dir: false, home: false, alias: false, filepath.Join(home, "keys"): false} {
+		_, err := p.Sessions().Open(t.Context(), cove.OpenRequest{Spec: cove.Spec{Volumes: []cove.Volume{{Source: source, Target: "/data"}}}})
+		if ok != (err == nil) {
+			t.Errorf("%s: %v", source, err)
+		}
+	}
+	w := newWorld(t).open(func(c *engine.Config) {
+		c.Shared, c.Private = []cove.Volume{{Source: dir, Target: "/shared"}}, []string{home}
+	}).As(boss)
+	_, err := w.Sessions().Open(t.Context(), cove.OpenRequest{})
+	wantCode(t, err, cove.Unavailable, "")
+}
+
 func TestKeyAndTenantBounds(t *testing.T) {
 	w := newWorld(t)
 	e := w.open()

@@ -47,6 +47,7 @@ type Config struct {
 	Flavors  map[string]cove.Resources // nil: small, medium, large
 	Defaults cove.Spec                 // what requests mean where they and their key say nothing
 	Volumes  []string                  // host paths below which volumes may be, read-only unless :rw stands at the end
+	Private  []string                  // host paths that no volume may show a part of, nor hold
 	Shared   []cove.Volume             // mounted in every session
 
 	MaxSessions int        // sessions with a sandbox at once; 0: no bound but memory

@@ -28,6 +28,23 @@ func (e *Engine) expire(ctx context.Context) (int64, error) {
 	return n, failed
 }
 
+// endDead ends the sessions whose sandboxes died, for the room that they take. It
+// reports whether there were any.
+func (e *Engine) endDead(ctx context.Context) bool {
+	found := false
+	for _, l := range e.snapshotLeases() {
+		if cause, over := l.over(time.Now()); !over || cause != cove.ReasonNodeLost {
+			continue
+		}
+		ended, err := e.expireOne(ctx, l)
+		if err != nil {
+			e.cfg.Logger.ErrorContext(ctx, "end a dead session; the task tries again", errAttr(err), sessionAttr(l.id))
+		}
+		found = found || ended
+	}
+	return found
+}
+
 // expireOne ends a session unless somebody uses or changes it: what somebody
 // changes is looked at again next time.
 func (e *Engine) expireOne(ctx context.Context, l *lease) (bool, error) {

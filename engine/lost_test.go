@@ -68,3 +68,18 @@ func TestSandboxThatDied(t *testing.T) {
 		t.Errorf("%d sandboxes are left", n)
 	}
 }
+
+// TestRoomOfTheDead: a session whose sandbox died takes nobody's room.
+func TestRoomOfTheDead(t *testing.T) {
+	w := newWorld(t)
+	p := &mortals{}
+	boss := w.open(func(c *engine.Config) {
+		p.Provider = c.Providers[0]
+		c.Providers, c.MaxSessions, c.Evict = []cove.Provider{p}, 1, false
+	}).As(boss)
+	mustOpen(t, boss, cove.Spec{})
+	_, err := boss.Sessions().Open(t.Context(), cove.OpenRequest{})
+	wantCode(t, err, cove.Exhausted, cove.ReasonCapacity)
+	close(p.last.died)
+	mustOpen(t, boss, cove.Spec{})
+}

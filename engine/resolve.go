@@ -92,6 +92,10 @@ func (e *Engine) resolveVolumes(s cove.Spec) (cove.Spec, error) {
 		if real, err := filepath.EvalSymlinks(v.Source); err == nil {
 			v.Source = real
 		}
+		if e.holdsPrivate(v.Source) {
+			return s, cove.Errorf(cove.Unavailable, "the shared volume %.200q holds files of Cove's own, which no sandbox may see", v.Source).
+				Remedy("take it out of MSB_SHARED_VOLUME_PATH, or move COVE_HOME")
+		}
 		s.Volumes = append(s.Volumes, v)
 	}
 	return s, s.Validate()
@@ -106,6 +110,9 @@ func (e *Engine) allowedSource(v cove.Volume) (string, error) {
 	if err != nil {
 		return "", outside // whether it exists is not the caller's to learn
 	}
+	if e.holdsPrivate(real) {
+		return "", cove.InvalidField("volumes", "%.200q holds files of Cove's own, which no sandbox may see; mount another folder", v.Source)
+	}
 	readable := false
 	for _, allowed := range e.cfg.Volumes {
 		allowed, write := strings.CutSuffix(allowed, ":rw")
@@ -113,7 +120,7 @@ func (e *Engine) allowedSource(v cove.Volume) (string, error) {
 		if err != nil {
 			continue
 		}
-		if rel, err := filepath.Rel(root, real); err == nil && filepath.IsLocal(rel) {
+		if isBelow(root, real) {
 			if write || !v.Write {
 				return real, nil
 			}
@@ -124,6 +131,28 @@ func (e *Engine) allowedSource(v cove.Volume) (string, error) {
 		return "", cove.InvalidField("volumes", "%.200q may be read only; the operator can allow more with :rw behind a path of COVE_VOLUMES", v.Source)
 	}
 	return "", outside
+}
+
+// holdsPrivate reports whether a real path is a part of what is private to the
+// host, or holds it: keys and sockets are files, and one that can be read or
+// connected to is as good as the server itself.
+func (e *Engine) holdsPrivate(real string) bool {
+	for _, p := range e.cfg.Private {
+		private, err := filepath.EvalSymlinks(p)
+		if err != nil {
+			private = p
+		}
+		if isBelow(private, real) || isBelow(real, private) {
+			return true
+		}
+	}
+	return false
+}
+
+// isBelow reports whether a path is a directory or lies in it.
+func isBelow(dir, name string) bool {
+	rel, err := filepath.Rel(dir, name)
+	return err == nil && filepath.IsLocal(rel)
 }
 
 func listOrNone(list []string) string {

@@ -96,7 +96,7 @@ type Workspace struct {
 
 // Volumes are host paths that sandboxes may see.
 type Volumes struct {
-	Allowed []string      `env:"COVE_VOLUMES" key:"allowed" shown:"none" doc:"Host paths that may be mounted, with all that is below them: read-only, or for writing, too, with :rw at the end."`
+	Allowed []string      `env:"COVE_VOLUMES" key:"allowed" shown:"none" doc:"Host paths that may be mounted, with all that is below them: read-only, or for writing, too, with :rw at the end. What holds COVE_HOME, or lies in it, is never mounted."`
 	Shared  []cove.Volume `env:"MSB_SHARED_VOLUME_PATH" key:"shared" default:"[]" doc:"Volumes that every sandbox gets, as [\"host:sandbox\", \"host:sandbox:ro\"] or with commas between. They are writable unless ro stands at the end."`
 }
 

@@ -148,7 +148,7 @@ func engineConfig(cfg config.Config) engine.Config {
 			Flavor: cfg.Session.Flavor, Policy: cfg.CommandPolicy, Idle: cfg.Session.IdleTimeout,
 			Workspace: cove.Workspace{Size: cfg.Workspace.Size, Files: cfg.Workspace.Files},
 		},
-		Volumes: cfg.Volumes.Allowed, Shared: cfg.Volumes.Shared,
+		Volumes: cfg.Volumes.Allowed, Shared: cfg.Volumes.Shared, Private: []string{cfg.Home},
 		MaxSessions: cfg.Session.Max, MaxMemory: cfg.Session.MaxTotalMemory, Evict: cfg.Session.LRUEviction, MaxPool: cfg.Pool.Max,
 		ExecTimeout: cfg.Exec.Timeout, StartTimeout: cfg.Session.StartTimeout,
 		CleanupInterval: cfg.Maintenance.Cleanup, OrphanInterval: cfg.Maintenance.Orphans,
