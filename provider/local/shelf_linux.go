@@ -286,7 +286,7 @@ func (s *shelf) freeze(ctx context.Context) (*frozen, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &frozen{layers: holdAll(s.lower), size: cove.Bytes(size)}, nil
+	return &frozen{layers: holdAll(s.lower), size: cove.Bytes(size), by: s.crew}, nil
 }
 
 // untouched reports whether nothing was changed since the lower layers were
@@ -359,7 +359,7 @@ func (s *shelf) copy(ctx context.Context) (*frozen, error) {
 		to.drop()
 		return nil, broken(err)
 	}
-	return &frozen{layers: []layer{{store: to, name: fence.FirstLayer, owner: s.owner}}, size: cove.Bytes(done.Bytes)}, nil
+	return &frozen{layers: []layer{{store: to, name: fence.FirstLayer, owner: s.owner}}, size: cove.Bytes(done.Bytes), by: s.crew}, nil
 }
 
 // adopt makes files that are frozen what an empty workspace begins with.
@@ -368,6 +368,9 @@ func (s *shelf) adopt(ctx context.Context, f *frozen) error {
 		return err
 	}
 	defer s.mu.Unlock()
+	if f.by.maker != s.maker {
+		return s.receive(ctx, f)
+	}
 	c := change{upper: s.next(), lower: f.layers, extra: layerDirs + workDirs, slack: layerDirs, erase: s.state.Upper}
 	if err := s.show(ctx, c); err != nil {
 		return err
@@ -376,4 +379,26 @@ func (s *shelf) adopt(ctx context.Context, f *frozen) error {
 	s.state = shelfState{Next: s.state.Next + 1, Upper: c.upper, Extra: c.extra}
 	s.fresh = s.changed()
 	return nil
+}
+
+// receive copies files that are frozen into an empty workspace: the layers of one
+// spawner are of no use to another. The caller holds mu.
+func (s *shelf) receive(ctx context.Context, f *frozen) error {
+	var ends [2]int
+	if err := unix.Pipe2(ends[:], unix.O_CLOEXEC); err != nil {
+		return cove.Wrap(cove.Exhausted, err, "the host has no descriptor left").Reason(cove.ReasonCapacity)
+	}
+	sent := make(chan error, 1)
+	go func() {
+		j := fence.Job{Kind: fence.JobPack, Stack: fence.Stack{Lower: named(f.layers)}}
+		_, err := f.by.do(ctx, j, layerFiles(f.layers, ends[1])...)
+		_ = unix.Close(ends[1])
+		sent <- err
+	}()
+	_, err := s.do(ctx, fence.Job{Kind: fence.JobUnpack, Owner: s.owner, To: s.state.Upper}, ends[0], s.own.fd)
+	_ = unix.Close(ends[0])
+	if lost := <-sent; err == nil || errors.Is(lost, fence.ErrEnded) {
+		err = lost
+	}
+	return broken(err)
 }

@@ -52,10 +52,11 @@ type layer struct {
 type frozen struct {
 	layers []layer
 	size   cove.Bytes // of the stores, the changed and removed files included
+	by     crew
 }
 
 // hold returns another hold on the same files.
-func (f *frozen) hold() *frozen { return &frozen{layers: holdAll(f.layers), size: f.size} }
+func (f *frozen) hold() *frozen { return &frozen{layers: holdAll(f.layers), size: f.size, by: f.by} }
 
 // drop frees what nobody else holds.
 func (f *frozen) drop() {
