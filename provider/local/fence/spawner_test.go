@@ -377,3 +377,64 @@ func TestReceiveBounds(t *testing.T) {
 		t.Errorf("receive: %v", err)
 	}
 }
+
+// TestRejoin: a spawner that is left lives on for who has a link to it, and does
+// not mistake answers.
+func TestRejoin(t *testing.T) {
+	need(t)
+	linuxtest.NoLeaks(t, "")
+	b, err := open(t, "spawner", newPlan(t.TempDir()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, ok := b.(*fence.Spawner)
+	if !ok {
+		t.Fatalf("%T", b)
+	}
+	pid := spawnerPID(t)
+	s := build(t, b, anyOrder)
+	socket, process, err := first.Link()
+	if err != nil {
+		t.Fatal(err)
+	}
+	first.Leave()
+	if _, _, err := first.Link(); !errors.Is(err, fence.ErrEnded) {
+		t.Errorf("link: %v", err)
+	}
+	if err := first.Close(); err != nil {
+		t.Errorf("close: %v", err)
+	}
+	second, err := fence.Rejoin(socket, process)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := second.Do(t.Context(), fence.Job{Kind: fence.JobStore, To: "0", Bounds: fence.Bounds{Size: 1 << 20, Files: 10}}, nil)
+	if err != nil || len(made.Files) != 1 {
+		t.Fatalf("%d files, %v", len(made.Files), err)
+	}
+	for _, j := range []fence.Job{{Kind: fence.JobErase, Bounds: fence.Bounds{Size: 2 << 20, Files: 20}}, {Kind: fence.JobErase, Name: "0"}} {
+		if _, err := second.Do(t.Context(), j, made.Files); err != nil {
+			t.Error(err)
+		}
+	}
+	var st unix.Statfs_t
+	if err := unix.Fstatfs(made.Files[0], &st); err != nil || int64(st.Blocks)*st.Bsize != 2<<20 {
+		t.Errorf("the store has %d blocks, %v", st.Blocks, err)
+	}
+	_ = unix.Close(made.Files[0])
+	if socket, process, err = second.Link(); err != nil {
+		t.Fatal(err)
+	}
+	second.Leave()
+	third, err := fence.Rejoin(socket, process)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := s.run(t, "echo still here"); got != "still here\n" {
+		t.Errorf("the sandbox says %q", got)
+	}
+	if err := third.Close(); err != nil {
+		t.Errorf("close: %v", err)
+	}
+	eventually(t, "the spawner is gone", func() bool { return unix.Kill(pid, 0) != nil })
+}
