@@ -6,19 +6,16 @@ import (
 	"errors"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"golang.org/x/sys/unix"
 
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/internal/linux/linuxtest"
 	"github.com/cove-sandbox/cove/provider/local"
-	"github.com/cove-sandbox/cove/provider/local/fence"
 )
 
 // TestReattachUser is all about layers after a restart, as an ordinary user.
@@ -382,193 +379,4 @@ func TestPausedBeyondAKill(t *testing.T) {
 		t.Errorf("it ended as %+v, %v", r, err)
 	}
 	must(t, s.Destroy(t.Context()))
-}
-
-// unsaved makes a snapshot that does not come to the disk, and waits to be killed.
-func unsaved(args []string) error {
-	ctx := context.Background()
-	p, err := local.New(keeping(args[0]))
-	if err != nil {
-		return err
-	}
-	s, err := p.Create(ctx, cove.ID(args[1]), boxSpec)
-	if err != nil {
-		return err
-	}
-	if err := line(ctx, s, "mkdir d; echo one > d/one"); err != nil {
-		return err
-	}
-	for _, name := range args[2:] {
-		if err := local.SaveCutShort(ctx, s, cove.ID(name)); err != nil {
-			return err
-		}
-		if err := line(ctx, s, "echo later >> d/one"); err != nil {
-			return err
-		}
-	}
-	return waitForEnd()
-}
-
-func TestSnapshotCutShort(t *testing.T) {
-	linuxtest.Need(t, local.Stacking())
-	dir := t.TempDir()
-	id, first, second, third := cove.NewID(), cove.NewID(), cove.NewID(), cove.NewID()
-	killed(t, "unsaved", dir, string(id), string(first), string(second), string(third))
-	trees := filepath.Join(dir, "snapshots")
-	must(t, os.MkdirAll(filepath.Join(trees, string(second)+".tree"), 0o700)) // as if that one were there
-	p := layersKept(t, keeping(dir))
-	local.Written(p)
-	if _, err := os.Stat(filepath.Join(trees, string(first)+".tree")); err != nil {
-		t.Error(err)
-	}
-	must(t, p.Remove(t.Context(), id))
-	for name, want := range map[cove.ID]string{first: "one\n", third: "one\nlater\nlater\n"} {
-		spec := boxSpec
-		spec.Snapshot = name
-		s, err := p.Create(t.Context(), cove.NewID(), spec)
-		must(t, err)
-		if got := sh(t, s, "cat d/one"); got != want {
-			t.Errorf("the snapshot has %q", got)
-		}
-		must(t, s.Destroy(t.Context()))
-	}
-	over(t, p, dir)
-	p = layersKept(t, keeping(dir))
-	spec := boxSpec
-	spec.Snapshot = first
-	s, err := p.Create(t.Context(), cove.NewID(), spec)
-	must(t, err)
-	if got := sh(t, s, "cat d/one"); got != "one\n" {
-		t.Errorf("on the disk is %q", got)
-	}
-	must(t, s.Destroy(t.Context()))
-	over(t, p, dir)
-}
-
-// TestSnapshotUnwritable is about a snapshot that cannot come to the disk: the
-// keeper has it until somebody removes it.
-func TestSnapshotUnwritable(t *testing.T) {
-	cfg := keeping(t.TempDir())
-	p := layersKept(t, cfg)
-	s, err := p.Create(t.Context(), cove.NewID(), boxSpec)
-	must(t, err)
-	sh(t, s, "echo one > one")
-	removed, kept := cove.NewID(), cove.NewID()
-	must(t, os.MkdirAll(filepath.Join(cfg.Dir, "snapshots"), 0o700))
-	save(t, s)
-	saver, _ := cove.As[cove.Snapshotter](s)
-	for _, name := range []cove.ID{removed, kept} {
-		must(t, os.Mkdir(filepath.Join(cfg.Dir, "snapshots", string(name)+".draft"), 0o700))
-		_, err := saver.Snapshot(t.Context(), name)
-		must(t, err)
-		if local.FailedSave(p, name) == nil {
-			t.Error("it was written")
-		}
-	}
-	keeper, _ := cove.As[cove.SnapshotKeeper](p)
-	must(t, keeper.RemoveSnapshot(t.Context(), removed))
-	must(t, s.Destroy(t.Context()))
-	must(t, p.Close())
-	p = layersKept(t, cfg) // which removes what was in the way
-	local.Written(p)
-	for name, want := range map[cove.ID]bool{removed: false, kept: true} {
-		if _, err := os.Stat(filepath.Join(cfg.Dir, "snapshots", string(name)+".tree")); (err == nil) != want {
-			t.Errorf("of %s there is %v", name, err)
-		}
-	}
-	over(t, p, cfg.Dir)
-}
-
-// TestMakerGone is about layers over which nobody has rights any more: an ordinary
-// user needs the spawner that made them.
-func TestMakerGone(t *testing.T) {
-	if os.Geteuid() == 0 {
-		linuxtest.Again(t, "^TestMakerGone$")
-		return
-	}
-	linuxtest.Need(t, local.Stacking())
-	cfg := keeping(t.TempDir())
-	p := layersKept(t, cfg)
-	s, err := p.Create(t.Context(), cove.NewID(), boxSpec)
-	must(t, err)
-	sh(t, s, "echo one > one")
-	maker := local.MakerPID(s)
-	must(t, p.Close())
-	must(t, unix.Kill(maker, unix.SIGKILL))
-	p = layersKept(t, cfg)
-	s = attach(t, p, s.ID())
-	if got := sh(t, s, "cat one"); got != "one\n" {
-		t.Errorf("the file has %q", got)
-	}
-	trier, _ := cove.As[cove.Trier](s)
-	_, err = trier.Try(t.Context())
-	wants(t, cove.Unavailable, err, "a trial")
-	if cove.RemedyOf(err) == "" {
-		t.Errorf("what to do is not said: %v", err)
-	}
-	must(t, s.Destroy(t.Context()))
-	over(t, p, cfg.Dir)
-}
-
-// TestMakerOfOldPlan is about a spawner that another version left: what it made
-// is its own to change, and it makes nothing more.
-func TestMakerOfOldPlan(t *testing.T) {
-	if os.Geteuid() == 0 {
-		linuxtest.Again(t, "^TestMakerOfOldPlan$")
-		return
-	}
-	linuxtest.Need(t, local.Stacking())
-	cfg := keeping(t.TempDir())
-	p := layersKept(t, cfg)
-	s, err := p.Create(t.Context(), cove.NewID(), boxSpec)
-	must(t, err)
-	sh(t, s, "echo one > one")
-	maker := local.MakerPID(s)
-	must(t, p.Close())
-	p = layersKept(t, cfg)
-	same, err := p.Create(t.Context(), cove.NewID(), boxSpec)
-	must(t, err)
-	if local.MakerPID(same) != maker {
-		t.Error("with the same plan there is another spawner")
-	}
-	must(t, p.Close())
-	p = provider(t, cfg)
-	s, same = attach(t, p, s.ID()), attach(t, p, same.ID())
-	local.GiveUpProc(p, &fence.Fault{Step: "mount /proc: operation not permitted", Errno: unix.EPERM})
-	trial := try(t, s)
-	sh(t, s, "rm one; echo two > two")
-	must(t, trial.Commit(t.Context()))
-	forker, _ := cove.As[cove.Forker](s)
-	f, err := forker.Fork(t.Context(), cove.NewID(), boxSpec)
-	must(t, err)
-	if local.MakerPID(f) == maker {
-		t.Error("with another plan there is the same spawner")
-	}
-	if got := sh(t, f, "echo three > three; ls; cat two"); got != "three\ntwo\ntwo\n" {
-		t.Errorf("the fork has %q", got)
-	}
-	for _, s := range []cove.Sandbox{f, s, same} {
-		must(t, s.Destroy(t.Context()))
-	}
-	over(t, p, cfg.Dir)
-	ends(t, "the old spawner ends", func() bool { return gone(maker) })
-}
-
-func TestWorkspaceOf(t *testing.T) {
-	for line, want := range map[string]string{
-		"47 112 0:41 /0 /workspace rw,nosuid - tmpfs none rw,size=512000k":                  "0",
-		"133 112 0:48 / /workspace rw,nosuid - overlay 12 rw,lowerdir=self/fd/12,uuid=null": "12",
-		"133 112 0:48 / /workspace/deeper rw,nosuid - overlay 12 rw,lowerdir=self/fd/12":    "-",
-		"133 112 0:48 / /tmp rw shared:1 - tmpfs none rw":                                   "-",
-		"133 112 0:48 / /workspace": "-",
-		"":                          "-",
-	} {
-		got, ok := local.WorkspaceOf(line)
-		if !ok {
-			got = "-"
-		}
-		if got != want {
-			t.Errorf("%q is %q", line, got)
-		}
-	}
 }

@@ -1,0 +1,107 @@
+package local_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/linux/linuxtest"
+	"github.com/cove-sandbox/cove/provider/local"
+)
+
+// unsaved makes a snapshot that does not come to the disk, and waits to be killed.
+func unsaved(args []string) error {
+	ctx := context.Background()
+	p, err := local.New(keeping(args[0]))
+	if err != nil {
+		return err
+	}
+	s, err := p.Create(ctx, cove.ID(args[1]), boxSpec)
+	if err != nil {
+		return err
+	}
+	if err := line(ctx, s, "mkdir d; echo one > d/one"); err != nil {
+		return err
+	}
+	for _, name := range args[2:] {
+		if err := local.SaveCutShort(ctx, s, cove.ID(name)); err != nil {
+			return err
+		}
+		if err := line(ctx, s, "echo later >> d/one"); err != nil {
+			return err
+		}
+	}
+	return waitForEnd()
+}
+
+func TestSnapshotCutShort(t *testing.T) {
+	linuxtest.Need(t, local.Stacking())
+	dir := t.TempDir()
+	id, first, second, third := cove.NewID(), cove.NewID(), cove.NewID(), cove.NewID()
+	killed(t, "unsaved", dir, string(id), string(first), string(second), string(third))
+	trees := filepath.Join(dir, "snapshots")
+	must(t, os.MkdirAll(filepath.Join(trees, string(second)+".tree"), 0o700)) // as if that one were there
+	p := layersKept(t, keeping(dir))
+	local.Written(p)
+	if _, err := os.Stat(filepath.Join(trees, string(first)+".tree")); err != nil {
+		t.Error(err)
+	}
+	must(t, p.Remove(t.Context(), id))
+	for name, want := range map[cove.ID]string{first: "one\n", third: "one\nlater\nlater\n"} {
+		spec := boxSpec
+		spec.Snapshot = name
+		s, err := p.Create(t.Context(), cove.NewID(), spec)
+		must(t, err)
+		if got := sh(t, s, "cat d/one"); got != want {
+			t.Errorf("the snapshot has %q", got)
+		}
+		must(t, s.Destroy(t.Context()))
+	}
+	over(t, p, dir)
+	p = layersKept(t, keeping(dir))
+	spec := boxSpec
+	spec.Snapshot = first
+	s, err := p.Create(t.Context(), cove.NewID(), spec)
+	must(t, err)
+	if got := sh(t, s, "cat d/one"); got != "one\n" {
+		t.Errorf("on the disk is %q", got)
+	}
+	must(t, s.Destroy(t.Context()))
+	over(t, p, dir)
+}
+
+// TestSnapshotUnwritable is about a snapshot that cannot come to the disk: the
+// keeper has it until somebody removes it.
+func TestSnapshotUnwritable(t *testing.T) {
+	cfg := keeping(t.TempDir())
+	p := layersKept(t, cfg)
+	s, err := p.Create(t.Context(), cove.NewID(), boxSpec)
+	must(t, err)
+	sh(t, s, "echo one > one")
+	removed, kept := cove.NewID(), cove.NewID()
+	must(t, os.MkdirAll(filepath.Join(cfg.Dir, "snapshots"), 0o700))
+	save(t, s)
+	saver, _ := cove.As[cove.Snapshotter](s)
+	for _, name := range []cove.ID{removed, kept} {
+		must(t, os.Mkdir(filepath.Join(cfg.Dir, "snapshots", string(name)+".draft"), 0o700))
+		_, err := saver.Snapshot(t.Context(), name)
+		must(t, err)
+		if local.FailedSave(p, name) == nil {
+			t.Error("it was written")
+		}
+	}
+	keeper, _ := cove.As[cove.SnapshotKeeper](p)
+	must(t, keeper.RemoveSnapshot(t.Context(), removed))
+	must(t, s.Destroy(t.Context()))
+	must(t, p.Close())
+	p = layersKept(t, cfg) // which removes what was in the way
+	local.Written(p)
+	for name, want := range map[cove.ID]bool{removed: false, kept: true} {
+		if _, err := os.Stat(filepath.Join(cfg.Dir, "snapshots", string(name)+".tree")); (err == nil) != want {
+			t.Errorf("of %s there is %v", name, err)
+		}
+	}
+	over(t, p, cfg.Dir)
+}
