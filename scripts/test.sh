@@ -7,7 +7,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-flags=(-vet=all -timeout=10m)
+flags=(-vet=all -timeout=20m)
 if [[ $(go env CGO_ENABLED) == 1 ]] && command -v "$(go env CC)" >/dev/null; then
   flags+=(-race)
 else
