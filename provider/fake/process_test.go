@@ -110,7 +110,8 @@ func TestTerminalKeys(t *testing.T) {
 		}
 	}
 	out, r := typed(t, s, "echo hi; tty\nif true\nthen cat /dev/tty\nfi\nline\n\x04exit 3\n", "sh")
-	if r.ExitCode != 3 || !strings.Contains(out, "$ ") || !strings.Contains(out, "hi\r\n/dev/pts/0\r\n") {
+	// What is typed ahead is shown among what the shell writes.
+	if r.ExitCode != 3 || !strings.Contains(out, "$ ") || !strings.Contains(out, "hi\r\n") || !strings.Contains(out, "/dev/pts/0\r\n") {
 		t.Errorf("an interactive shell gives %d and %q", r.ExitCode, out)
 	}
 	out, _ = typed(t, s, "", "sh", "-c", "stty echo raw sane -raw; stty nonsense; echo $?; echo x > /dev/tty")
