@@ -50,7 +50,7 @@ type Config struct {
 	// Flavors, Policies and Secrets can be written in the file only.
 	Flavors  Flavors  `key:"flavors" shown:"small, medium, large" doc:"Sizes of sandboxes by name, each with cpus, memory and pids. Your own stand beside small (1 CPU, 1 GB), medium (2, 2) and large (4, 4), or replace them."`
 	Policies Policies `key:"policies" shown:"none" doc:"Command policies by name, each with allow, deny and ask (lists of programs), timeout and max_output. A policy file holds one of them. agent-bash is built in."`
-	Secrets  Secrets  `key:"secrets" shown:"none" doc:"Credentials by name that requests of sandboxes get on their way out, each with hosts (as in an allow-list), header, and one of value, value_env (a variable) and value_file. A session names those it wants; the sandbox never sees them."`
+	Secrets  Secrets  `key:"secrets" shown:"none" doc:"Credentials by name that requests of sandboxes get on their way out, each with hosts (as in an allow-list), header, and one of value, value_env (a variable) and value_file. They are sent over https only; plain: true lets one go out over http, too, but never to port 443. A session names those it wants; the sandbox never sees them."`
 
 	origins map[string]Origin
 }

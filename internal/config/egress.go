@@ -22,6 +22,7 @@ type Credential struct {
 	Value     Secret
 	ValueEnv  string // the variable that it came from, or ""
 	ValueFile string // the file that it came from, or ""
+	Plain     bool   // goes out without TLS, too
 }
 
 // Names returns the names, sorted.
@@ -84,10 +85,12 @@ func (c *Credential) set(b branch) (err error) {
 		c.ValueEnv = b.node.text
 	case "value_file":
 		c.ValueFile = b.node.text
+	case "plain":
+		c.Plain, err = parseBool(b.node.text)
 	default:
-		return errors.New("is not a setting; use hosts, header and one of value, value_env and value_file")
+		return errors.New("is not a setting; use hosts, header, plain and one of value, value_env and value_file")
 	}
-	return nil
+	return err
 }
 
 // maxSecretBytes bounds a file with a secret.
@@ -148,7 +151,11 @@ func (c Credential) inline() string {
 	for _, h := range c.Hosts {
 		hosts = append(hosts, quoted(h))
 	}
-	return "{hosts: [" + strings.Join(hosts, ", ") + "], header: " + quoted(c.Header) + ", " + value + "}"
+	text := "{hosts: [" + strings.Join(hosts, ", ") + "], header: " + quoted(c.Header) + ", " + value
+	if c.Plain {
+		text += ", plain: true"
+	}
+	return text + "}"
 }
 
 // quoted is a text as YAML reads it without a second thought: a star or a colon

@@ -24,22 +24,22 @@ func TestSecretsOfSandboxes(t *testing.T) {
 	writeFile(t, src, "egress:\n  private: [10.1.2.3/16, 192.168.1.1, 'fd00::/8']\n  rate: 2m\n  idle: 10s\nsecrets:\n"+
 		"  a: {hosts: [a.test], header: X-A, value: 'in the file: #1'}\n"+
 		"  b: {hosts: ['*.b.test', 'b.test:8443'], header: X-B, value_env: THE_KEY}\n"+
-		"  c: {hosts: c.test, header: X-C, value_file: "+file+"}\n")
+		"  c: {hosts: c.test, header: X-C, value_file: "+file+", plain: yes}\n")
 	c := load(t, src)
 	want := config.Secrets{
 		"a": {Hosts: []string{"a.test"}, Header: "X-A", Value: "in the file: #1"},
 		"b": {Hosts: []string{"*.b.test", "b.test:8443"}, Header: "X-B", Value: "from the environment", ValueEnv: "THE_KEY"},
-		"c": {Hosts: []string{"c.test"}, Header: "X-C", Value: "from the file", ValueFile: file},
+		"c": {Hosts: []string{"c.test"}, Header: "X-C", Value: "from the file", ValueFile: file, Plain: true},
 	}
 	for name := range want {
-		if got := c.Secrets[name]; got.Value.Reveal() != want[name].Value.Reveal() || got.Header != want[name].Header || !cmp.Equal(got.Hosts, want[name].Hosts) {
+		if got := c.Secrets[name]; got.Value.Reveal() != want[name].Value.Reveal() || got.Header != want[name].Header || got.Plain != want[name].Plain || !cmp.Equal(got.Hosts, want[name].Hosts) {
 			t.Errorf("%s: %q", name, got.Value.Reveal())
 		}
 	}
 	if text := fmt.Sprintf("%+v %#v", c.Secrets, c.Secrets); strings.Contains(text, "from the") || !strings.Contains(text, "****") {
 		t.Errorf("printed: %s", text)
 	}
-	for _, part := range []string{"value_env: 'THE_KEY'", "value_file: '" + file + "'", "'*.b.test'"} {
+	for _, part := range []string{"value_env: 'THE_KEY'", "value_file: '" + file + "', plain: true}", "'*.b.test'"} {
 		if !strings.Contains(c.String(), part) {
 			t.Errorf("the printed settings lack %s", part)
 		}
@@ -68,7 +68,8 @@ func TestBadSecretsOfSandboxes(t *testing.T) {
 		{"secrets:\n  a: {hosts: [x], header: h, value: v, value_env: E}\n", `secrets: a has 2 values; write one of value, value_env and value_file (line 2 of FILE)`},
 		{"secrets:\n  a: {hosts: {x: y}, header: h, value: v}\n", `secrets: a.hosts: is a group of settings; write a list such as [a, b] (line 2 of FILE)`},
 		{"secrets:\n  a: {hosts: [x], header: [h], value: v}\n", `secrets: a.header: is a list or empty; write a single value (line 2 of FILE)`},
-		{"secrets:\n  a: {hosts: [x], header: h, worth: v}\n", `secrets: a.worth: is not a setting; use hosts, header and one of value, value_env and value_file (line 2 of FILE)`},
+		{"secrets:\n  a: {hosts: [x], header: h, worth: v}\n", `secrets: a.worth: is not a setting; use hosts, header, plain and one of value, value_env and value_file (line 2 of FILE)`},
+		{"secrets:\n  a: {hosts: [x], header: h, value: v, plain: perhaps}\n", `secrets: a.plain: "perhaps" is neither yes nor no; use true or false (line 2 of FILE)`},
 		{"secrets:\n  a: {hosts: [x], header: h, value_env: NOBODY}\n", `secrets: a takes its value from NOBODY, which is not set; set it (FILE:1)`},
 		{"secrets:\n  a: {hosts: [x], header: h, value_file: /nowhere}\n", `secrets: a: /nowhere cannot be read (no such file or directory); name a file that holds the value and nothing else (FILE:1)`},
 		{"secrets:\n  a: {hosts: [x], header: h, value_file: " + huge + "}\n", `secrets: a: ` + huge + ` cannot be read (it is empty or too long); name a file that holds the value and nothing else (FILE:1)`},

@@ -27,7 +27,7 @@ func withSecrets(t *testing.T) config.Config {
 		"OTEL_EXPORTER_OTLP_ENDPOINT": "https://topsecret@h/p", "COVE_ARCHIVE_URL": "s3://topsecret:topsecret@b/p?token=topsecret&topsecret#topsecret",
 	})
 	writeFile(t, src, "log_level: debug\nflavors:\n  tiny: {cpus: 1, memory: 5m}\npolicies:\n  p: {allow: [cat], deny: [rm], ask: [cp], timeout: 5s, max_output: 1500b}\n"+
-		"secrets:\n  key: {hosts: ['*.test', 'api.test:8443'], header: X-Key, value: topsecret}\n")
+		"secrets:\n  key: {hosts: ['*.test', 'api.test:8443'], header: X-Key, value: topsecret, plain: true}\n")
 	return load(t, src)
 }
 
@@ -83,7 +83,7 @@ func TestPrintedFileLoadsAgain(t *testing.T) {
 	if diff := cmp.Diff(c.Policies, again.Policies); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff(c.Secrets["key"].Hosts, again.Secrets["key"].Hosts); diff != "" || again.Secrets["key"].Header != "X-Key" {
+	if diff := cmp.Diff(c.Secrets["key"].Hosts, again.Secrets["key"].Hosts); diff != "" || again.Secrets["key"].Header != "X-Key" || !again.Secrets["key"].Plain {
 		t.Error(diff, again.Secrets)
 	}
 	if diff := cmp.Diff(c.Volumes, again.Volumes); diff != "" {

@@ -32,7 +32,7 @@ func egressOf(cfg config.Config) (all.Egress, error) {
 	}}
 	for _, name := range cfg.Secrets.Names() {
 		s := cfg.Secrets[name]
-		e.Secrets = append(e.Secrets, all.Secret{Name: name, Hosts: s.Hosts, Header: s.Header, Value: s.Value.Reveal()})
+		e.Secrets = append(e.Secrets, all.Secret{Name: name, Hosts: s.Hosts, Header: s.Header, Value: s.Value.Reveal(), Plain: s.Plain})
 	}
 	return e, nil
 }

@@ -29,6 +29,9 @@ type Secret struct {
 	Hosts  []string `json:"hosts"` // as in cove.Network.Allow
 	Header string   `json:"header"`
 	Value  string   `json:"value"`
+	// Plain lets the secret go out over HTTP without TLS, too, but never to port
+	// 443. Without it, requests in clear text to these hosts are refused.
+	Plain bool `json:"plain,omitempty"`
 }
 
 // String hides the value.
@@ -157,7 +160,17 @@ type policy struct {
 type boundSecret struct {
 	hosts         rules
 	header, value string
+	plain         bool
 }
+
+// goes reports whether the secret is for requests to a host in a connection with
+// TLS or without.
+func (s *boundSecret) goes(t target, secure bool) bool {
+	return s.hosts.allows(t.name, t.port) && (secure || s.plain && t.port != securePort)
+}
+
+// securePort is where nothing but TLS is spoken.
+const securePort = 443
 
 // Check reports the first thing that is wrong with a config.
 func (c Config) Check() error {
@@ -199,7 +212,7 @@ func compile(c Config) (*policy, error) {
 		if err != nil {
 			return nil, err
 		}
-		p.secrets = append(p.secrets, boundSecret{hosts: hosts, header: s.Header, value: s.Value})
+		p.secrets = append(p.secrets, boundSecret{hosts: hosts, header: s.Header, value: s.Value, plain: s.Plain})
 	}
 	if c.CA != nil {
 		p.signer, err = c.CA.signer()
@@ -215,4 +228,16 @@ func (p *policy) injects(name string, port uint16) bool {
 		}
 	}
 	return false
+}
+
+// readable reports whether requests to a host may go out in clear text: none of
+// its secrets forbids it.
+func (p *policy) readable(t target) bool {
+	for i := range p.secrets {
+		s := &p.secrets[i]
+		if s.hosts.allows(t.name, t.port) && !s.goes(t, false) {
+			return false
+		}
+	}
+	return true
 }

@@ -19,13 +19,14 @@
 // A connection to a host for which there is a [Secret] is not carried but read:
 // as HTTP, and where it is TLS with a certificate of the [Authority] that the
 // other side was told to trust. Each request gets the secret's header on its way
-// out. Requests to any other host in such a connection are refused. Hosts without
-// a secret are never read.
+// out. Requests to any other host in such a connection are refused, and so are
+// requests without TLS, unless all secrets of the host are plain. Hosts without a
+// secret are never read.
 //
 // # What it must not do
 //
 // The package knows names, sockets and rules, and nothing of sandboxes, sessions
 // or providers. It must not look up a name that the rules do not allow, dial an
 // address that it has not checked, or put the value of a secret anywhere but into
-// the header it is for.
+// the header it is for, nor send it in clear text unless it is told to.
 package egress

@@ -94,7 +94,7 @@ func (l *link) reverseProxy(t *http.Transport) *httputil.ReverseProxy {
 				r.Out.URL.Scheme = "https"
 			}
 			r.Out.Host = l.authority()
-			l.g.policy.Load().inject(r.Out.Header, l.target)
+			l.g.policy.Load().inject(r.Out.Header, l.target, l.secure)
 		},
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
 			l.note(err)
@@ -105,13 +105,13 @@ func (l *link) reverseProxy(t *http.Transport) *httputil.ReverseProxy {
 }
 
 // inject sets the headers of a host. Where two secrets have the same header, the
-// first one counts.
-func (p *policy) inject(h http.Header, t target) {
+// first one counts. Without TLS, only secrets that may be read on the way are set.
+func (p *policy) inject(h http.Header, t target, secure bool) {
 	done := map[string]bool{}
 	for i := range p.secrets {
 		s := &p.secrets[i]
 		key := http.CanonicalHeaderKey(s.header)
-		if s.hosts.allows(t.name, t.port) && !done[key] {
+		if s.goes(t, secure) && !done[key] {
 			done[key] = true
 			h[key] = []string{s.value}
 		}
@@ -139,10 +139,23 @@ func (l *link) note(err error) {
 	}
 }
 
+// clearText is said of a request that would show a secret to all on its way.
+const clearText = "the host's credential is sent over https only"
+
+// refuseClear keeps that a request in clear text was refused. The connection is
+// left open for the answer.
+func (l *link) refuseClear() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.ended {
+		l.why, l.refused = clearText, true
+	}
+}
+
 // authority is the host of a request as it is written, with a port that is not
 // the usual one.
 func (l *link) authority() string {
-	if usual := uint16(80); !l.secure && l.target.port == usual || l.secure && l.target.port == 443 {
+	if usual := uint16(80); !l.secure && l.target.port == usual || l.secure && l.target.port == securePort {
 		return l.target.name
 	}
 	return net.JoinHostPort(l.target.name, strconv.Itoa(int(l.target.port)))
@@ -176,6 +189,9 @@ func (g *Gateway) forward(w http.ResponseWriter, r *http.Request) {
 	case r.Method == http.MethodConnect || r.Method == http.MethodTrace:
 		// One leads elsewhere, the other one shows what we have put in.
 		refuse(http.StatusMethodNotAllowed, "This method is not passed on.")
+	case !l.secure && !g.policy.Load().readable(l.target):
+		l.refuseClear()
+		refuse(http.StatusForbidden, "The credential of "+l.target.name+" is sent over https only. Use https.")
 	default:
 		l.proxy.ServeHTTP(w, r)
 	}

@@ -63,12 +63,13 @@ func secret(hosts ...string) egress.Secret {
 	return egress.Secret{Name: "key", Hosts: hosts, Header: "authorization", Value: hidden}
 }
 
-// withSecrets is a config with a list and secrets for its first host.
+// withSecrets is a config with a list and a secret for its first host. Without an
+// authority the secret may go out in clear text.
 func withSecrets(ca *egress.Authority, hosts ...string) func(int) egress.Config {
 	return func(port int) egress.Config {
 		c := allow(hosts...)(port)
 		c.Secrets = []egress.Secret{secret(c.Network.Allow[0])}
-		c.CA = ca
+		c.CA, c.Secrets[0].Plain = ca, ca == nil
 		return c
 	}
 }
@@ -318,6 +319,68 @@ func TestSecretsChange(t *testing.T) {
 	}
 	if got := exchange(t, in, "api.test", strings.Replace(ask, "\r\n\r\n", "\r\nConnection: close\r\n\r\n", 1)); !strings.Contains(got, "key=[]") {
 		t.Errorf("got %q", got)
+	}
+}
+
+// A sandbox cannot make a secret readable on its way.
+func TestClearText(t *testing.T) {
+	w := newWorld()
+	w.put("api.test", api(t, false).Listener.Addr().String(), "93.184.216.34")
+	var c egress.Config
+	in := open(t, w, func(port int) egress.Config {
+		c = withSecrets(nil, "api.test:%")(port)
+		c.Secrets[0].Plain = false
+		return c
+	})
+	ask := "GET / HTTP/1.1\r\nHost: api.test:" + strconv.Itoa(in.port) + "\r\nAuthorization: mine\r\n\r\n"
+	refused := func(what string) {
+		t.Helper()
+		got := exchange(t, in, "api.test", ask)
+		if !strings.HasPrefix(got, "HTTP/1.1 403 ") || !strings.Contains(got, "https only") || strings.Contains(got, "hunter2") {
+			t.Errorf("%s: %q", what, got)
+		}
+		if c := in.line("api.test"); c.Allowed || c.Address != "" || c.Why != "the host's credential is sent over https only" {
+			t.Errorf("%s: %+v", what, c)
+		}
+	}
+	refused("one secret")
+	second := secret(c.Network.Allow[0])
+	second.Header, second.Plain = "X-Other", true
+	c.Secrets = append(c.Secrets, second)
+	if err := in.Set(c); err != nil {
+		t.Fatal(err)
+	}
+	refused("one of two")
+	if dials := w.dials(); len(dials) != 0 {
+		t.Errorf("dialled: %v", dials)
+	}
+	// What changes counts for the next request of a connection.
+	c.Secrets = []egress.Secret{second}
+	if err := in.Set(c); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := in.dial("api.test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+	r := bufio.NewReader(conn)
+	for _, status := range []int{http.StatusOK, http.StatusForbidden} {
+		_, _ = io.WriteString(conn, ask)
+		resp, err := http.ReadResponse(r, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, _ := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if resp.StatusCode != status || strings.Contains(string(text), "hunter2") != (status == http.StatusOK) {
+			t.Errorf("%d: %q, want %d", resp.StatusCode, text, status)
+		}
+		c.Secrets = []egress.Secret{secret(c.Network.Allow[0])}
+		if err := in.Set(c); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

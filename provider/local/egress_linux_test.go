@@ -90,7 +90,10 @@ func openOut(t *testing.T, change func(*local.Config)) cove.Provider {
 	t.Helper()
 	cfg := local.Config{Dir: providertest.Dir(t)}
 	cfg.SetWorld(newOutside(t))
-	cfg.Egress.Secrets = []local.Secret{{Name: "key", Hosts: []string{"good.test", "example.com"}, Header: "X-Key", Value: "hunter2"}}
+	cfg.Egress.Secrets = []local.Secret{
+		{Name: "key", Hosts: []string{"good.test"}, Header: "X-Key", Value: "hunter2", Plain: true},
+		{Name: "secure", Hosts: []string{"example.com"}, Header: "X-Key", Value: "hunter2"},
+	}
 	if change != nil {
 		change(&cfg)
 	}
@@ -310,12 +313,14 @@ func TestEgressSecrets(t *testing.T) {
 	if got := run(t, s, "env | grep -c CERT"); got != "0\n" {
 		t.Errorf("told whom to trust: %q", got)
 	}
-	n.Secrets = []string{"key"}
+	n.Secrets = []string{"key", "secure"}
 	if err := e.SetNetwork(t.Context(), n); err != nil {
 		t.Fatal(err)
 	}
 	for url, want := range map[string]string{
 		"http://good.test/":    "hello good.test key=hunter2 ",
+		"http://good.test:443": "no: HTTP Error 403",
+		"http://example.com/":  "no: HTTP Error 403",
 		"https://example.com/": "hello example.com key=hunter2 ", // the only name of the test's certificate
 		"http://later.test/":   "hello later.test key= ",
 		"https://later.test/":  "no:", // not read, and the server is not who it says
