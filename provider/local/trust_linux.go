@@ -17,7 +17,7 @@ import (
 // there before anybody works in the sandbox, is not archived with the workspace,
 // and ends with the sandbox, as the authority does. Whoever changes it changes
 // whom his own programs trust, which he can do anyway.
-const trustFile = "/tmp/.cove/ca.pem"
+const trustFile = ownDir + "/ca.pem"
 
 // trustVariables are how OpenSSL and Go, Node, Python's requests, curl, git and
 // pip are told of a file.

@@ -22,14 +22,23 @@ func badVolume(v cove.Volume, why string) *cove.Error {
 	return cove.InvalidField("volumes", "%q: %s", v.Source, why)
 }
 
+// Places of a sandbox that no volume can take.
+const (
+	tempDir = "/tmp" // has a bound of its own; what is below may be a volume
+	ownDir  = "/tmp/.cove"
+)
+
 // checkTargets refuses targets that the root cannot have: its links and the parts
-// of the host in it stay what they are.
+// of the host in it stay what they are, and so do the files of ours.
 func checkTargets(r *fence.Root, list []cove.Volume) error {
 	if most := fence.MaxVolumes - 1; len(list) > most { // one is for the workspace
 		return cove.InvalidField("volumes", "%d are too many; the most is %d", len(list), most)
 	}
 	for _, v := range list {
 		taken := func(path string) bool { return v.Target == path || strings.HasPrefix(v.Target, path+"/") }
+		if v.Target == tempDir || taken(ownDir) {
+			return cove.InvalidField("volumes", "%q is the sandbox's own; use a path such as /data or /tmp/data", v.Target)
+		}
 		for _, l := range r.Links {
 			if taken(l.Path) {
 				return cove.InvalidField("volumes", "%q leads through a link inside a sandbox; use a path such as /data", v.Target)

@@ -94,6 +94,7 @@ func TestVolumeTargets(t *testing.T) {
 	}
 	for target, source := range map[string]string{
 		"/var/run/x": dir, "/var/tmp/x": dir, "/var/tmp": dir, "/usr/x": dir, "/etc/passwd": dir + "/f",
+		"/tmp": dir, "/tmp/.cove": dir, "/tmp/.cove/ca.pem": dir + "/f",
 	} {
 		_, err := p.Create(t.Context(), cove.NewID(), cove.Spec{Volumes: []cove.Volume{{Source: source, Target: target}}})
 		wants(t, cove.Invalid, err, "target "+target)
