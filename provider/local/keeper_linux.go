@@ -15,7 +15,6 @@ import (
 
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/internal/guest"
-	"github.com/cove-sandbox/cove/internal/guest/agent"
 	"github.com/cove-sandbox/cove/internal/keeper"
 )
 
@@ -168,7 +167,7 @@ func (h *hostSide) keeper(ctx context.Context) (*keeper.Client, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keeperPatience)
 	defer cancel()
-	c, err := keeper.Launch(ctx, h.cfg.Dir, guest.Self, append(agent.Env(), moreEnv...))
+	c, err := keeper.Launch(ctx, h.cfg.Dir, guest.Self, keeperEnv())
 	if err != nil {
 		return nil, cove.Wrap(cove.Unavailable, err, "the keeper of sandboxes cannot be started in %s: %s", h.cfg.Dir, err).
 			Remedy("end what is left of another one: keeper.lock there has its process id")
