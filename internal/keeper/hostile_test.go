@@ -144,10 +144,18 @@ func TestIdle(t *testing.T) {
 	must(t, c.Close())
 }
 
-// TestUnreachable is about a keeper whose socket is gone: nobody will ever free
-// what it holds.
+// TestUnreachable is about a keeper whose socket is gone, or all of its directory:
+// nobody will ever free what it holds.
 func TestUnreachable(t *testing.T) {
 	t.Cleanup(keeper.HurryLooks(5 * time.Millisecond))
+	t.Run("socket", func(t *testing.T) {
+		unreachable(t, func(dir string) error { return os.Remove(filepath.Join(dir, "keeper.sock")) })
+	})
+	t.Run("directory", func(t *testing.T) { unreachable(t, os.RemoveAll) })
+}
+
+func unreachable(t *testing.T, remove func(dir string) error) {
+	t.Helper()
 	dir := t.TempDir()
 	_, done, err := keeper.Serve(dir)
 	must(t, err)
@@ -156,7 +164,7 @@ func TestUnreachable(t *testing.T) {
 	r, w := pipe(t)
 	must(t, c.Put(t.Context(), "box", keeper.Holding{Files: map[string]int{"w": int(w.Fd())}}))
 	must(t, w.Close())
-	must(t, os.Remove(filepath.Join(dir, "keeper.sock")))
+	must(t, remove(dir))
 	if _, err := c.List(t.Context()); err != nil {
 		t.Errorf("while a server is served: %v", err)
 	}
