@@ -109,10 +109,20 @@ func (p *picture) steps(list []step) uint64 {
 }
 
 // ownSteps are those of the process itself: nobody of its user may look into it,
-// and programs must not find the terminal of whoever started it.
-var ownSteps = []step{
-	{unix.SYS_PRCTL, [6]uint64{unix.PR_SET_DUMPABLE, 0}},
-	{unix.SYS_SETSID, [6]uint64{}},
+// programs must not find the terminal of whoever started it, and no signal is
+// ignored because that one ignored it.
+func ownSteps(p *picture) []step {
+	list := []step{
+		{unix.SYS_PRCTL, [6]uint64{unix.PR_SET_DUMPABLE, 0}},
+		{unix.SYS_SETSID, [6]uint64{}},
+	}
+	byDefault := p.add(0, 0, 0, 0) // a handler, flags, a restorer and a mask
+	for sig := range unix.Signal(64) {
+		if sig++; sig != unix.SIGKILL && sig != unix.SIGSTOP {
+			list = append(list, step{unix.SYS_RT_SIGACTION, [6]uint64{uint64(sig), byDefault, 0, 8}})
+		}
+	}
+	return list
 }
 
 // childSteps are those between the fork and the program; the last one enters the
@@ -147,7 +157,7 @@ func (o *Order) Encode() (b []byte, chdir int, err error) {
 	p := &picture{b: make([]byte, offSteps, offSteps+4096)}
 	list := func(texts []string) uint64 { return p.add(append(p.text(texts), 0)...) }
 	dir := p.text([]string{o.Dir})[0]
-	child := childSteps(p, o, dir)
+	own, child := ownSteps(p), childSteps(p, o, dir)
 	p.put(56, list(o.Argv))
 	p.put(64, list(o.Env))
 	p.put(32, list(names))
@@ -155,8 +165,8 @@ func (o *Order) Encode() (b []byte, chdir int, err error) {
 	if search {
 		p.put(48, 1)
 	}
-	p.put(0, p.steps(ownSteps))
-	p.put(8, uint64(len(ownSteps)))
+	p.put(0, p.steps(own))
+	p.put(8, uint64(len(own)))
 	p.put(16, p.steps(child))
 	p.put(24, uint64(len(child)))
 	// Two things to wait for: the program, and the link.
@@ -164,7 +174,7 @@ func (o *Order) Encode() (b []byte, chdir int, err error) {
 	binary.NativeEndian.PutUint16(p.b[offPolls+4:], pollIn)
 	binary.NativeEndian.PutUint32(p.b[offPolls+8:], link)
 	binary.NativeEndian.PutUint16(p.b[offPolls+12:], pollIn)
-	return p.b, len(ownSteps) + 1 + len(child), nil
+	return p.b, len(own) + 1 + len(child), nil
 }
 
 // candidates are the files that a name may mean, and whether the first that can

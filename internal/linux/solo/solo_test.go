@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strconv"
 	"strings"
 	"syscall"
@@ -107,6 +108,9 @@ func null(t *testing.T) *os.File {
 }
 
 func TestProgram(t *testing.T) {
+	// What this process ignores, programs do not.
+	signal.Ignore(unix.SIGUSR2)
+	t.Cleanup(func() { signal.Reset(unix.SIGUSR2) })
 	const here = "PATH=/nowhere:/usr/bin:/bin"
 	dir := t.TempDir()
 	if err := os.WriteFile(dir+"/plain", nil, 0o644); err != nil {
