@@ -17,9 +17,9 @@ import (
 // and control groups with this name in their path.
 func NoLeaks(t testing.TB, cgroups string) {
 	t.Helper()
-	before := held(cgroups)
+	before := held(t.Name(), cgroups)
 	t.Cleanup(func() {
-		after := held(cgroups)
+		after := held(t.Name(), cgroups)
 		for _, what := range after {
 			if !slices.Contains(before, what) {
 				t.Errorf("the test left behind: %s", what)
@@ -28,11 +28,13 @@ func NoLeaks(t testing.TB, cgroups string) {
 	})
 }
 
-func held(cgroups string) []string {
+func held(test, cgroups string) []string {
 	all := append(descriptors(), children()...)
 	mounts, _ := os.ReadFile("/proc/self/mountinfo")
 	for line := range strings.Lines(string(mounts)) {
-		all = append(all, "mount "+strings.TrimSpace(line))
+		if !isOthers(line, test) {
+			all = append(all, "mount "+strings.TrimSpace(line))
+		}
 	}
 	if cgroups == "" {
 		return all
@@ -45,6 +47,18 @@ func held(cgroups string) []string {
 		return nil
 	})
 	return all
+}
+
+// isOthers reports whether a mount is in the temporary directory of another test,
+// of a package that is tested at the same time.
+func isOthers(line, test string) bool {
+	fields := strings.Fields(line)
+	if len(fields) < 5 {
+		return false
+	}
+	name, ok := strings.CutPrefix(fields[4], filepath.Join(os.TempDir(), "Test"))
+	own, _, _ := strings.Cut(strings.TrimPrefix(test, "Test"), "/")
+	return ok && !strings.HasPrefix(name, own)
 }
 
 func descriptors() []string {
