@@ -69,6 +69,43 @@ func TestADamagedArchiveKeepsTheSessionStopped(t *testing.T) {
 	}
 }
 
+// TestAnArchiveHasNoMoreRoomThanTheWorkspace: a file that is nothing but a hole
+// takes no room in the workspace, and the fake provider writes it as zeros.
+func TestAnArchiveHasNoMoreRoomThanTheWorkspace(t *testing.T) {
+	w := newWorld(t)
+	p := w.open().As(boss)
+	s := mustOpen(t, p, cove.Spec{Workspace: cove.Workspace{Size: 2 * cove.MiB, Files: 100}})
+	sh(t, p, s.ID, "echo precious > file")
+	boxes, err := filepath.Glob(filepath.Join(w.dir, "fake", "*", "*", "workspace", "file"))
+	if err != nil || len(boxes) != 1 {
+		t.Fatalf("the file is in %v (%v)", boxes, err)
+	}
+	hole := filepath.Join(filepath.Dir(boxes[0]), "hole")
+	if err := os.WriteFile(hole, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(hole, 1<<43); err != nil {
+		t.Fatal(err)
+	}
+	_, err = p.Sessions().Stop(t.Context(), s.ID)
+	wantCode(t, err, cove.Exhausted, cove.ReasonWorkspaceFull)
+	if text := cove.MessageOf(err); !strings.Contains(text, "runs on") || !strings.Contains(text, "more room") || !strings.Contains(cove.RemedyOf(err), "holes") {
+		t.Errorf("the message is %q, %q", text, cove.RemedyOf(err))
+	}
+	if names := namesIn(t, filepath.Join(w.dir, "archives"), ""); len(names) != 0 {
+		t.Errorf("%v is left", names)
+	}
+	if got := sh(t, p, s.ID, "cat file"); got != "precious\n" {
+		t.Errorf("the file holds %q", got)
+	}
+	if err := os.Remove(hole); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Sessions().Stop(t.Context(), s.ID); err != nil {
+		t.Error(err)
+	}
+}
+
 // fullDisk is full after some bytes.
 type fullDisk struct {
 	cove.Archives

@@ -50,7 +50,7 @@ func (e *Engine) rest(ctx context.Context, l *lease) error {
 // saveWorkspace archives the files of a lease that is being stopped. On error the
 // session runs on, and the error says so.
 func (e *Engine) saveWorkspace(ctx context.Context, l *lease, sandbox cove.Sandbox) error {
-	err := e.archive(ctx, sandbox, l.id)
+	err := e.archive(ctx, sandbox, l.view())
 	if err == nil {
 		return nil
 	}
@@ -74,13 +74,18 @@ func (e *Engine) saveWorkspace(ctx context.Context, l *lease, sandbox cove.Sandb
 }
 
 // archive saves the workspace of a sandbox.
-func (e *Engine) archive(ctx context.Context, sandbox cove.Sandbox, id cove.ID) (err error) {
+func (e *Engine) archive(ctx context.Context, sandbox cove.Sandbox, s *cove.Session) (err error) {
+	room := archiveRoom(ctx, sandbox, s.Spec.Workspace)
 	r, err := sandbox.Files().Archive(ctx, cove.WorkspacePath)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
-	_, err = e.cfg.Archives.Put(ctx, id, r)
+	src := &roomed{r: r, left: room, room: s.Spec.Workspace.Size}
+	_, err = e.cfg.Archives.Put(ctx, s.ID, src)
+	if src.err != nil {
+		return src.err
+	}
 	return err
 }
 
