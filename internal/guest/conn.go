@@ -64,7 +64,10 @@ type Conn struct {
 	opts Options
 	done chan struct{}
 
-	pid  int    // set by the answer to hello
+	// Set by the answer to hello.
+	pid     int
+	version uint64 // that the agent speaks
+
 	more uint64 // the last program that a greeting named, if there are more
 
 	mu     sync.Mutex
@@ -123,8 +126,8 @@ func (c *Conn) greet(ctx context.Context, kind protocol.Kind, body []byte) error
 func (c *Conn) greeted(r protocol.Reply) error {
 	// The version first: another one may have another form.
 	version, err := protocol.GreetingVersion(r.Body)
-	if err == nil && version != protocol.Version {
-		return cove.Errorf(cove.Unavailable, "the sandbox's agent speaks version %d and this host speaks %d; make the sandbox anew", version, protocol.Version)
+	if err == nil && (version < protocol.Oldest || version > protocol.Version) {
+		return cove.Errorf(cove.Unavailable, "the sandbox's agent speaks version %d and this host speaks %d to %d; make the sandbox anew", version, protocol.Oldest, protocol.Version)
 	}
 	g, err := protocol.DecodeGreeting(r.Body)
 	if err != nil || !r.OK() {
@@ -133,7 +136,7 @@ func (c *Conn) greeted(r protocol.Reply) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.more == 0 {
-		c.pid, c.next = g.PID, max(c.next, g.Highest)
+		c.pid, c.version, c.next = g.PID, g.Version, max(c.next, g.Highest)
 	}
 	last := c.more
 	for _, k := range g.Kept {

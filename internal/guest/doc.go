@@ -48,8 +48,9 @@
 //
 // A reply begins with an errno, a reason and a short text; all are empty when
 // the request was done. An agent that does not know a request says so with a
-// reason. Both sides must have the same version, which hello compares. It is that
-// of the protocol: a host may be of a newer build than the agent it finds.
+// reason. The greeting has the agent's version, which is that of the protocol: a
+// host may be of a newer build than the agent it finds, and speaks the version
+// of the agent if it is not too old. Version 3 has whole trees, see below.
 //
 // # Hosts
 //
@@ -87,9 +88,16 @@
 // # Records
 //
 // Content goes through streams as records: a kind (1 data, 2 file, 3 change,
-// 4 end, 5 failed), a length, and at most 64 KiB. A stream is complete only with
-// its end record: one that stops without was broken, and what was written from
-// it does not appear.
+// 4 end, 5 failed, 6 attribute, 7 parts), a length, and at most 64 KiB. A stream
+// is complete only with its end record: one that stops without was broken, and
+// what was written from it does not appear.
+//
+// A tree is a file record for each entry, a directory before what is in it, each
+// followed by its attributes (user.* only), its parts and its data. A file whose
+// Hard is set is another name of an earlier one and has none of these. Parts say
+// which pieces of a file are in the data; the others are holes. An agent of version
+// 2 sends every name as a file of its own and holes as zeros, and no pipes; it is
+// sent holes as zeros, no pipes, no attributes and of a mode only the permissions.
 //
 // # Programs
 //

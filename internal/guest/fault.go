@@ -75,7 +75,7 @@ func errnoFault(errno syscall.Errno, shown string) error {
 		return cove.Wrap(cove.Conflict, errno, "%s exists already; remove it first or choose another name", shown)
 	case syscall.EACCES, syscall.EPERM, syscall.EROFS:
 		return cove.Wrap(cove.Denied, errno, "%s may not be touched by the sandbox's user", shown)
-	case syscall.ELOOP, syscall.ENAMETOOLONG, syscall.EINVAL, syscall.EXDEV, syscall.EBUSY, syscall.ENXIO, syscall.ETXTBSY, syscall.EOVERFLOW, syscall.EMLINK, syscall.ENODEV:
+	case syscall.ELOOP, syscall.ENAMETOOLONG, syscall.EINVAL, syscall.EXDEV, syscall.EBUSY, syscall.ENXIO, syscall.ETXTBSY, syscall.EOVERFLOW, syscall.EMLINK, syscall.ENODEV, syscall.EOPNOTSUPP, syscall.E2BIG:
 		return cove.Wrap(cove.Invalid, errno, "%s cannot be used for this: %s", shown, errno.Error())
 	case syscall.EAGAIN, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE:
 		return cove.Wrap(cove.Exhausted, errno, "the sandbox has no room for one more: %s; end programs or open a larger one", errno.Error())

@@ -192,7 +192,11 @@ func (s *source) next() (protocol.RecordKind, []byte, error) {
 		if err != nil || r.OK() {
 			r = protocol.Reply{Reason: protocol.ReasonUnknown}
 		}
-		return 0, nil, fault(r, s.name)
+		name := s.name
+		if r.Text != "" {
+			name = path.Join(name, r.Text)
+		}
+		return 0, nil, fault(r, name)
 	}
 	return kind, b, nil
 }

@@ -135,7 +135,7 @@ func TestArchives(t *testing.T) {
 		if err := f.Unpack(ctx, "out", bytes.NewReader(whole)); err != nil {
 			t.Fatal(err)
 		}
-		if _, out, _ := run(t, c, sh("cd out; find . | sort; cat l; stat -c %a hard")); out != ".\n./d\n./d/e\n./d/f\n./hard\n./l\ncontent\n755\n" {
+		if _, out, _ := run(t, c, sh("cd out; find . | sort; cat l; stat -c %a hard")); out != ".\n./d\n./d/e\n./d/f\n./fifo\n./hard\n./l\ncontent\n755\n" {
 			t.Errorf("unpacked: %q", out)
 		}
 		run(t, c, sh("ln -s .. out/up; ln -s d out/toward"))

@@ -10,7 +10,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -33,7 +32,7 @@ func (f files) Archive(ctx context.Context, dir string) (io.ReadCloser, error) {
 	go func() {
 		defer close(done)
 		defer s.close()
-		_ = w.CloseWithError(s.pack(tar.NewWriter(w)))
+		_ = w.CloseWithError(pack(s, w))
 	}()
 	return &archive{PipeReader: r, s: s, done: done}, nil
 }
@@ -54,75 +53,11 @@ func (a *archive) Close() error {
 	return nil
 }
 
-// pack writes the tree as a tar. A file that shrinks on the way is filled up
-// with zeros, as tar(1) does it.
-func (s *source) pack(w *tar.Writer) error {
-	left := int64(0)
-	for {
-		kind, b, err := s.next()
-		end := errors.Is(err, io.EOF)
-		if err != nil && !end {
-			return err
-		}
-		if !end && kind == protocol.RecordData {
-			if left -= int64(len(b)); left < 0 {
-				return cove.Errorf(cove.Unavailable, "%.200q: the sandbox sent nonsense", s.name)
-			}
-			if _, err := w.Write(b); err != nil {
-				return err
-			}
-			continue
-		}
-		if _, err := io.CopyN(w, zeros{}, left); err != nil {
-			return err
-		}
-		if end {
-			return w.Close()
-		}
-		i, err := protocol.DecodeInfo(b)
-		if err != nil || kind != protocol.RecordFile {
-			return cove.Wrap(cove.Unavailable, err, "%.200q: the sandbox sent nonsense", s.name)
-		}
-		if left, err = writeHeader(w, i); err != nil {
-			return err
-		}
-	}
-}
-
-// zeros is a reader of nothing but zeros.
-type zeros struct{}
-
-func (zeros) Read(b []byte) (int, error) {
-	clear(b)
-	return len(b), nil
-}
-
-// writeHeader begins an entry, and returns how many bytes belong to it.
-func writeHeader(w *tar.Writer, i protocol.Info) (int64, error) {
-	h := &tar.Header{Name: i.Path, Mode: int64(i.Mode & 0o777), ModTime: time.Unix(0, i.Modified), Format: tar.FormatPAX}
-	switch i.Mode & unix.S_IFMT {
-	case unix.S_IFDIR:
-		h.Typeflag, h.Name = tar.TypeDir, i.Path+"/"
-	case unix.S_IFLNK:
-		h.Typeflag, h.Linkname = tar.TypeSymlink, i.Link
-	default:
-		h.Typeflag, h.Size = tar.TypeReg, i.Size
-	}
-	if err := w.WriteHeader(h); err != nil {
-		// A name that PAX cannot hold may do in the older way.
-		h.Format = tar.FormatGNU
-		if err := w.WriteHeader(h); err != nil {
-			return 0, cove.Wrap(cove.Invalid, err, "archive: %.200q cannot be put into an archive", i.Path)
-		}
-	}
-	return h.Size, nil
-}
-
 // Unpack implements [cove.Files]. The host reads the archive, and the agent
 // makes the tree. What came before a bad entry stays.
 func (f files) Unpack(ctx context.Context, dir string, r io.Reader) error {
 	return f.send(ctx, protocol.KindUnpack, dir, protocol.File{}, func(w *protocol.RecordWriter) error {
-		in := tar.NewReader(r)
+		in := tar.NewReader(&holeReader{r: r})
 		for range maxEntries {
 			if err := ctx.Err(); err != nil {
 				return err
@@ -134,7 +69,7 @@ func (f files) Unpack(ctx context.Context, dir string, r io.Reader) error {
 			if err != nil {
 				return archiveFault(err)
 			}
-			if err := sendEntry(w, h, in); err != nil {
+			if err := f.sendEntry(w, h, in); err != nil {
 				return err
 			}
 		}
@@ -153,46 +88,76 @@ func archiveFault(err error) error {
 }
 
 // sendEntry checks one entry and sends it.
-func sendEntry(w *protocol.RecordWriter, h *tar.Header, in io.Reader) error {
-	name, err := entryName(h.Name)
+func (f files) sendEntry(w *protocol.RecordWriter, h *tar.Header, in io.Reader) error {
+	whole := f.c.version >= protocol.Whole
+	content, err := contentOf(h, in)
 	if err != nil {
 		return err
 	}
-	i := protocol.Info{Path: name, Mode: uint32(h.Mode&0o777) | 0o600}
-	if !h.ModTime.IsZero() {
-		i.Modified = h.ModTime.UnixNano()
+	i, err := entryInfo(h, whole)
+	if err != nil {
+		return err
 	}
-	switch h.Typeflag {
-	case tar.TypeDir:
-		i.Mode |= unix.S_IFDIR | 0o100
-	case tar.TypeReg:
-		i.Mode |= unix.S_IFREG
-		i.Size = h.Size
-	case tar.TypeSymlink:
-		if h.Linkname == "" || len(h.Linkname) >= protocol.MaxPath || strings.IndexByte(h.Linkname, 0) >= 0 {
-			return cove.Errorf(cove.Invalid, "archive: the link %.200q points to nothing that has a name", h.Name)
-		}
-		i.Mode, i.Link = i.Mode|unix.S_IFLNK, h.Linkname
-	case tar.TypeLink:
-		if i.Link, err = entryName(h.Linkname); err != nil {
-			return err
-		}
-		i.Mode, i.Hard = i.Mode|unix.S_IFREG, true
-	default:
-		return cove.Errorf(cove.Invalid, "archive: %.200q is neither a file, a directory nor a link", h.Name)
+	if i.Mode&unix.S_IFMT == unix.S_IFREG && !i.Hard {
+		i.Size = content.size
 	}
 	if err := w.Write(protocol.RecordFile, i.Encode()); err != nil {
 		return broken(err)
 	}
+	if whole && !i.Hard && i.Path != "." && (h.Typeflag == tar.TypeReg || h.Typeflag == tar.TypeDir) {
+		if err := sendAttrs(w, h); err != nil {
+			return err
+		}
+	}
 	if i.Size == 0 {
 		return nil
 	}
-	err = w.Copy(in, i.Size)
+	err = content.send(w, whole)
 	var stream *protocol.WriteError
 	if err != nil && !errors.As(err, &stream) {
 		return archiveFault(err)
 	}
 	return err
+}
+
+// entryInfo says what an entry is. All bits of a mode are kept of what an archive
+// of ours had; else the owner must be able to remove the file again.
+func entryInfo(h *tar.Header, whole bool) (i protocol.Info, err error) {
+	if i.Path, err = entryName(h.Name); err != nil {
+		return i, err
+	}
+	i.Mode = uint32(h.Mode&0o777) | 0o600
+	exact, ours, err := exactMode(h)
+	if err != nil {
+		return i, err
+	}
+	if !h.ModTime.IsZero() {
+		i.Modified = h.ModTime.UnixNano()
+	}
+	switch {
+	case h.Typeflag == tar.TypeDir:
+		i.Mode |= unix.S_IFDIR | 0o100
+	case h.Typeflag == tar.TypeReg, h.Typeflag == tar.TypeGNUSparse:
+		i.Mode |= unix.S_IFREG
+	case h.Typeflag == tar.TypeSymlink:
+		if h.Linkname == "" || len(h.Linkname) >= protocol.MaxPath || strings.IndexByte(h.Linkname, 0) >= 0 {
+			return i, cove.Errorf(cove.Invalid, "archive: the link %.200q points to nothing that has a name", h.Name)
+		}
+		i.Mode, i.Link = i.Mode|unix.S_IFLNK, h.Linkname
+	case h.Typeflag == tar.TypeLink:
+		if i.Link, err = entryName(h.Linkname); err != nil {
+			return i, err
+		}
+		i.Mode, i.Hard = i.Mode|unix.S_IFREG, true
+	case h.Typeflag == tar.TypeFifo && ours && whole:
+		i.Mode |= unix.S_IFIFO
+	default:
+		return i, cove.Errorf(cove.Invalid, "archive: %.200q is neither a file, a directory nor a link", h.Name)
+	}
+	if ours && whole {
+		i.Mode = i.Mode&unix.S_IFMT | exact
+	}
+	return i, nil
 }
 
 // entryName checks the name of an entry and makes it relative and clean.

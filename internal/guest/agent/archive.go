@@ -27,12 +27,18 @@ func (s *server) archive(m *protocol.Message, f protocol.File) {
 	s.reply(m.ID, protocol.Reply{})
 	out := m.Streams[0].File("archive")
 	defer func() { _ = out.Close() }()
-	w := protocol.NewRecordWriter(out)
-	finish(w, pack(w, dir, "", maxTreeDepth))
+	p := &packer{w: protocol.NewRecordWriter(out), links: links{names: map[inode]*linked{}}}
+	finish(p.w, p.pack(dir, "", maxTreeDepth))
+}
+
+// packer writes a tree.
+type packer struct {
+	w     *protocol.RecordWriter
+	links links
 }
 
 // pack writes what is in a directory; prefix is its name in the archive.
-func pack(w *protocol.RecordWriter, dir *os.File, prefix string, depth int) error {
+func (p *packer) pack(dir *os.File, prefix string, depth int) error {
 	if depth == 0 {
 		return unix.ELOOP
 	}
@@ -41,19 +47,27 @@ func pack(w *protocol.RecordWriter, dir *os.File, prefix string, depth int) erro
 		return err
 	}
 	for _, n := range names {
-		err := packEntry(w, int(dir.Fd()), n, path.Join(prefix, n), depth)
-		if err != nil && !errors.Is(err, unix.ENOENT) {
+		full := path.Join(prefix, n)
+		err := p.entry(int(dir.Fd()), n, full, depth)
+		if errors.Is(err, unix.ENOENT) {
+			continue // it went while we looked
+		}
+		if errno, ok := err.(unix.Errno); ok { //nolint:errorlint // one that has no name yet
+			return &os.PathError{Op: "archive", Path: full, Err: errno}
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func packEntry(w *protocol.RecordWriter, dir int, name, full string, depth int) error {
+func (p *packer) entry(dir int, name, full string, depth int) error {
 	var st unix.Stat_t
 	if err := unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return err
 	}
+	i := describe(full, &st)
 	switch st.Mode & unix.S_IFMT {
 	case unix.S_IFLNK:
 		buf := make([]byte, protocol.MaxPath)
@@ -61,32 +75,58 @@ func packEntry(w *protocol.RecordWriter, dir int, name, full string, depth int) 
 		if err != nil {
 			return err
 		}
-		i := describe(full, &st)
 		i.Link = string(buf[:n])
-		return w.Write(protocol.RecordFile, i.Encode())
+		_, err = p.announce(i, &st)
+		return err
+	case unix.S_IFIFO:
+		i.Size = 0
+		_, err := p.announce(i, &st)
+		return err
 	case unix.S_IFDIR, unix.S_IFREG:
 	default:
-		return nil // sockets, pipes and devices stay
+		return nil // sockets and devices stay
 	}
-	fd, err := unix.Openat(dir, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	file, err := openOwn(dir, name, &st)
 	if err != nil {
 		return err
 	}
+	defer file.close()
 	// What was opened need not be what was looked at.
-	var opened unix.Stat_t
-	if err := unix.Fstat(fd, &opened); err != nil || opened.Mode&unix.S_IFMT != st.Mode&unix.S_IFMT {
-		_ = unix.Close(fd)
+	if file.st.Mode&unix.S_IFMT != st.Mode&unix.S_IFMT {
+		return nil
+	}
+	return p.opened(file, full, depth)
+}
+
+// opened writes a file or a directory with what is in it.
+func (p *packer) opened(file *ownFile, full string, depth int) error {
+	i := describe(full, &file.st)
+	isDir := file.st.Mode&unix.S_IFMT == unix.S_IFDIR
+	if isDir {
+		i.Size = 0
+	}
+	linked, err := p.announce(i, &file.st)
+	if err != nil || linked {
 		return err
 	}
-	_ = unix.SetNonblock(fd, false)
-	file := os.NewFile(uintptr(fd), full)
-	defer func() { _ = file.Close() }()
-	i := describe(full, &opened)
-	if err := w.Write(protocol.RecordFile, i.Encode()); err != nil {
+	if err := writeAttrs(p.w, file.File); err != nil {
 		return err
 	}
-	if opened.Mode&unix.S_IFMT == unix.S_IFDIR {
-		return pack(w, file, full, depth-1)
+	if isDir {
+		return p.pack(file.File, full, depth-1)
 	}
-	return w.Copy(file, i.Size)
+	return p.content(file.File, &file.st)
+}
+
+// announce writes what a file is, and reports whether it is only another name of
+// one that was written before.
+func (p *packer) announce(i protocol.Info, st *unix.Stat_t) (linked bool, err error) {
+	other, err := p.links.meet(i.Path, st)
+	if err != nil {
+		return false, err
+	}
+	if other != "" {
+		i.Link, i.Hard, i.Size = other, true, 0
+	}
+	return i.Hard, p.w.Write(protocol.RecordFile, i.Encode())
 }

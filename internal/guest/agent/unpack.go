@@ -5,6 +5,7 @@ package agent
 import (
 	"errors"
 	"path"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -32,6 +33,10 @@ type unpacker struct {
 	// The directory of the last entry: the next is often in the same.
 	parent     int
 	parentName string
+
+	// Directories get their modes at the end: until then they must be open to
+	// what is in them.
+	dirs []protocol.Info
 }
 
 func unpackInto(name string, in *protocol.RecordReader) error {
@@ -51,7 +56,7 @@ func unpackInto(name string, in *protocol.RecordReader) error {
 		}
 		switch kind { //nolint:exhaustive // the others have no place here
 		case protocol.RecordEnd:
-			return nil
+			return u.close()
 		case protocol.RecordFile:
 			var i protocol.Info
 			if i, err = protocol.DecodeInfo(b); err != nil {
@@ -137,11 +142,16 @@ func (u *unpacker) entry(i protocol.Info) (protocol.RecordKind, []byte, error) {
 	case i.Hard:
 		err = u.hardLink(dir, base, i.Link)
 	case i.Mode&unix.S_IFMT == unix.S_IFDIR:
-		err = u.directory(dir, base, i)
+		return u.directory(dir, base, i)
 	case i.Mode&unix.S_IFMT == unix.S_IFLNK:
 		if err = giveWay(dir, base); err == nil {
 			err = unix.Symlinkat(i.Link, dir, base)
 		}
+		if err == nil && i.Modified != 0 {
+			stamp(dir, base, i.Modified)
+		}
+	case i.Mode&unix.S_IFMT == unix.S_IFIFO:
+		err = pipe(dir, base, i)
 	case i.Mode&unix.S_IFMT == unix.S_IFREG:
 		return u.file(dir, base, i)
 	default:
@@ -162,7 +172,46 @@ func giveWay(dir int, base string) error {
 	return err
 }
 
-func (u *unpacker) directory(dir int, base string, i protocol.Info) error {
+// pipe makes a named pipe.
+func pipe(dir int, base string, i protocol.Info) error {
+	err := giveWay(dir, base)
+	if err == nil {
+		err = unix.Mknodat(dir, base, unix.S_IFIFO|0o600, 0)
+	}
+	if err == nil {
+		// Not through Mknodat: the umask would count.
+		err = unix.Fchmodat(dir, base, i.Mode&0o7777, 0)
+	}
+	if err == nil && i.Modified != 0 {
+		stamp(dir, base, i.Modified)
+	}
+	return err
+}
+
+// directory makes a directory, and returns the record after it.
+func (u *unpacker) directory(dir int, base string, i protocol.Info) (protocol.RecordKind, []byte, error) {
+	fd, err := makeDirectory(dir, base)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer func() { _ = unix.Close(fd) }()
+	kind, b, attrs, err := u.attrs()
+	if err == nil {
+		err = setAttrs(fd, attrs)
+	}
+	if err == nil {
+		err = unix.Fchmod(fd, i.Mode&0o777|0o700)
+	}
+	if err == nil {
+		if len(u.dirs) >= maxEntries {
+			return 0, nil, unix.EOVERFLOW
+		}
+		u.dirs = append(u.dirs, i)
+	}
+	return kind, b, err
+}
+
+func makeDirectory(dir int, base string) (int, error) {
 	err := unix.Mkdirat(dir, base, 0o755)
 	if errors.Is(err, unix.EEXIST) {
 		var st unix.Stat_t
@@ -173,14 +222,34 @@ func (u *unpacker) directory(dir int, base string, i protocol.Info) error {
 		}
 	}
 	if err != nil {
-		return err
+		return -1, err
 	}
-	fd, err := step(dir, base)
-	if err != nil {
-		return err
+	return step(dir, base)
+}
+
+// close gives the directories their modes and times, the innermost first. One
+// that is not there any more needs none.
+func (u *unpacker) close() error {
+	for _, i := range slices.Backward(u.dirs) {
+		dir, base, err := u.enter(path.Clean(i.Path))
+		if err != nil {
+			continue
+		}
+		fd, err := unix.Openat(dir, base, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		if err != nil {
+			continue
+		}
+		err = unix.Fchmod(fd, i.Mode&0o7777)
+		_ = unix.Close(fd)
+		if err != nil {
+			f := failure(err)
+			return &failed{f.Reason, unix.Errno(f.Errno), i.Path}
+		}
+		if i.Modified != 0 {
+			stamp(dir, base, i.Modified)
+		}
 	}
-	defer func() { _ = unix.Close(fd) }()
-	return unix.Fchmod(fd, i.Mode&0o777)
+	return nil
 }
 
 // hardLink gives a file of this tree a second name.
@@ -200,6 +269,24 @@ func (u *unpacker) hardLink(dir int, base, target string) error {
 	return unix.Linkat(from, name, keep, base, 0)
 }
 
+// attrs takes the attributes that follow an entry, and the record after them.
+func (u *unpacker) attrs() (kind protocol.RecordKind, b []byte, attrs []protocol.Attr, err error) {
+	for left := protocol.MaxAttrs; ; {
+		kind, b, err := u.in.Next()
+		if err != nil {
+			return 0, nil, nil, &failed{protocol.ReasonBroken, unix.EPIPE, ""}
+		}
+		if kind != protocol.RecordAttr {
+			return kind, b, attrs, nil
+		}
+		a, err := protocol.DecodeAttr(b)
+		if left -= len(a.Name) + len(a.Value); err != nil || left < 0 {
+			return 0, nil, nil, &failed{protocol.ReasonBroken, unix.EBADMSG, ""}
+		}
+		attrs = append(attrs, a)
+	}
+}
+
 // file writes a file whose content follows, and returns the record after that.
 func (u *unpacker) file(dir int, base string, i protocol.Info) (protocol.RecordKind, []byte, error) {
 	d, err := newDraft(dir)
@@ -207,23 +294,16 @@ func (u *unpacker) file(dir int, base string, i protocol.Info) (protocol.RecordK
 		return 0, nil, err
 	}
 	defer d.discard()
-	left := i.Size
-	for {
-		kind, b, err := u.in.Next()
-		switch {
-		case err != nil:
-			return kind, b, &failed{protocol.ReasonBroken, unix.EPIPE, ""}
-		case kind == protocol.RecordData:
-			if left -= int64(len(b)); left < 0 {
-				return 0, nil, &failed{protocol.ReasonBroken, unix.EBADMSG, ""}
-			}
-			if _, err := d.file.Write(b); err != nil {
-				return 0, nil, err
-			}
-		case left > 0:
-			return 0, nil, &failed{protocol.ReasonBroken, unix.EPIPE, ""}
-		default:
-			return kind, b, d.commit(base, i.Mode&0o777, i.Modified)
-		}
+	kind, b, attrs, err := u.attrs()
+	if err != nil {
+		return 0, nil, err
 	}
+	in := &filling{u: u, f: d.file, size: i.Size, kind: kind, b: b}
+	if err := in.fill(); err != nil {
+		return 0, nil, err
+	}
+	if err := setAttrs(int(d.file.Fd()), attrs); err != nil {
+		return 0, nil, err
+	}
+	return in.kind, in.b, d.commit(base, i.Mode&0o7777, i.Modified)
 }

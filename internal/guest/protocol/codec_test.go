@@ -35,6 +35,8 @@ func codecs() map[string]codec {
 		"file":     of(protocol.File{Name: "/a\xff", To: "b", Offset: 1 << 62, Length: 3, Mode: 0o777, Depth: 32, Port: 8080}, protocol.DecodeFile),
 		"usage":    of(protocol.Usage{CPU: -1, PIDs: 2, Disk: 3, Files: -1 << 63}, protocol.DecodeUsage),
 		"info":     of(protocol.Info{Path: "p", Size: 1, Mode: 0o100644, Modified: -5, Link: "l", Hard: true}, protocol.DecodeInfo),
+		"attr":     of(protocol.Attr{Name: "user.a", Value: "\x00v"}, protocol.DecodeAttr),
+		"parts":    of(protocol.Parts{{Offset: 0, Length: 1}, {Offset: 1 << 50, Length: 1 << 40}}, protocol.DecodeParts),
 		"change":   of(protocol.Change{Kind: protocol.Removed, Path: "/x"}, protocol.DecodeChange),
 	}
 }
@@ -170,4 +172,26 @@ func FuzzRecords(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestPartsOfAFile(t *testing.T) {
+	for _, c := range []struct {
+		parts protocol.Parts
+		total int64
+		ok    bool
+	}{
+		{nil, 0, true},
+		{protocol.Parts{{Offset: 0, Length: 100}}, 100, true},
+		{protocol.Parts{{Offset: 10, Length: 5}, {Offset: 15, Length: 0}, {Offset: 90, Length: 10}}, 15, true},
+		{protocol.Parts{{Offset: 90, Length: 11}}, 0, false},
+		{protocol.Parts{{Offset: 101, Length: 0}}, 0, false},
+		{protocol.Parts{{Offset: -1, Length: 2}}, 0, false},
+		{protocol.Parts{{Offset: 1, Length: -1}}, 0, false},
+		{protocol.Parts{{Offset: 10, Length: 5}, {Offset: 14, Length: 1}}, 0, false},
+		{protocol.Parts{{Offset: 1, Length: 1<<63 - 1}}, 0, false},
+	} {
+		if total, ok := c.parts.Total(100); total != c.total || ok != c.ok {
+			t.Errorf("%v: %d, %t", c.parts, total, ok)
+		}
+	}
 }

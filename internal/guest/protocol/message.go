@@ -1,9 +1,14 @@
 package protocol
 
-// Version is that of the protocol. Both sides must have the same. It is not that
-// of the build: an agent is started from the executable of its first host, and
-// may outlive that.
-const Version = 2
+// Version is that of the protocol. It is not that of the build: an agent is
+// started from the executable of its first host, and may outlive that. So a host
+// speaks to older agents too, from Oldest on, and sends nothing that those do not
+// know.
+const (
+	Version = 3
+	Oldest  = 2 // without Whole
+	Whole   = 3 // trees have hard links, pipes, all bits of a mode, attributes and holes
+)
 
 // Bounds on messages.
 const (

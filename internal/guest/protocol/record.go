@@ -17,7 +17,9 @@ const (
 	RecordChange                       // a [Change]
 	RecordEnd                          // the stream is complete
 	RecordFailed                       // a [Reply]: the stream ends here, and this is why
-	lastRecord   = RecordFailed
+	RecordAttr                         // an [Attr] of the file before; since version 3
+	RecordParts                        // [Parts] of the file before; since version 3
+	lastRecord   = RecordParts
 )
 
 // MaxRecord bounds the payload of a record.
