@@ -71,6 +71,9 @@ func archiveTests() []test {
 	return []test{
 		{"holds_files_directories_and_links", archiveHolds},
 		{"goes_round", archiveRound},
+		{"keeps_hard_links", archiveHardLinks},
+		{"keeps_holes", archiveSparse},
+		{"keeps_pipes_and_modes", archiveKinds},
 		{"of_an_empty_directory", archiveEmpty},
 		{"of_a_file_is_invalid", archiveFile},
 		{"stream_can_be_left_early", archiveLeft},
