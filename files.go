@@ -35,7 +35,10 @@ type Files interface {
 	// Remove deletes a file or a whole directory. A missing one is NotFound, and
 	// the workspace itself stays: Invalid.
 	Remove(ctx context.Context, name string) error
-	// Archive streams dir as a tar with names relative to it.
+	// Archive streams dir as a tar with names relative to it. It takes no more
+	// room than the files do: hard links are links, and holes are left out where
+	// a provider can see them. What Unpack makes of it in an empty directory is
+	// what was there, but for sockets and devices.
 	Archive(ctx context.Context, dir string) (io.ReadCloser, error)
 	// Unpack extracts a tar into dir. Names and hard links that leave dir,
 	// entries that go through a link, and devices are Invalid. A symbolic link

@@ -29,6 +29,12 @@ type liar struct {
 // lying connects a host to a liar, who handles all that comes after hello.
 func lying(t *testing.T, framed bool, handle func(l liar, m *protocol.Message)) *guest.Conn {
 	t.Helper()
+	return lyingAs(t, protocol.Version, framed, handle)
+}
+
+// lyingAs is lying with the version that the liar says.
+func lyingAs(t *testing.T, version uint64, framed bool, handle func(l liar, m *protocol.Message)) *guest.Conn {
+	t.Helper()
 	kind := unix.SOCK_SEQPACKET
 	if framed {
 		kind = unix.SOCK_STREAM
@@ -60,7 +66,7 @@ func lying(t *testing.T, framed bool, handle func(l liar, m *protocol.Message)) 
 				return
 			}
 			if m.Kind == protocol.KindHello {
-				_ = link.Send(&protocol.Message{Kind: protocol.KindReply, ID: m.ID, Body: protocol.Reply{Body: protocol.Greeting{Version: protocol.Version}.Encode()}.Encode()})
+				_ = link.Send(&protocol.Message{Kind: protocol.KindReply, ID: m.ID, Body: protocol.Reply{Body: protocol.Greeting{Version: version}.Encode()}.Encode()})
 			} else {
 				handle(liar{link, fds[1]}, m)
 			}
@@ -143,6 +149,7 @@ func TestLiesAboutFiles(t *testing.T) {
 		"wrong record":     {records: []byte{byte(protocol.RecordChange), 2, 1, 0}},
 		"bad file":         {records: []byte{byte(protocol.RecordFile), 1, 0xff}},
 		"data and no file": {records: []byte{byte(protocol.RecordData), 1, 'x', byte(protocol.RecordChange), 2, 9, 9}},
+		"nothing at all":   {records: []byte{byte(protocol.RecordData), 0, byte(protocol.RecordChange), 2, 9, 9}},
 		"failed well":      {records: []byte{byte(protocol.RecordFailed), 3, 0, 0, 0}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -161,7 +168,7 @@ func TestLiesAboutFiles(t *testing.T) {
 					t.Errorf("%s believes it", what)
 				}
 			}
-			if name != "data and no file" {
+			if name != "data and no file" && name != "nothing at all" {
 				r, err := f.Read(ctx, "x", 0, 0)
 				if err == nil {
 					_, err = io.Copy(io.Discard, r)
@@ -210,7 +217,7 @@ func TestLiesAboutConnections(t *testing.T) {
 }
 
 func TestOtherVersions(t *testing.T) {
-	for _, body := range [][]byte{protocol.Reply{Body: protocol.Greeting{Version: 99}.Encode()}.Encode(), protocol.Reply{}.Encode()} {
+	for _, body := range [][]byte{protocol.Reply{Body: protocol.Greeting{Version: 99}.Encode()}.Encode(), protocol.Reply{Body: protocol.Greeting{Version: protocol.Oldest - 1}.Encode()}.Encode(), protocol.Reply{}.Encode()} {
 		fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 		if err != nil {
 			t.Fatal(err)

@@ -68,7 +68,7 @@ func (p *packing) take(kind protocol.RecordKind, b []byte) (err error) {
 		if err := p.begin(); err != nil {
 			return err
 		}
-		if p.left -= int64(len(b)); p.left < 0 {
+		if p.left -= int64(len(b)); p.left < 0 || p.to == nil {
 			return p.nonsense(nil)
 		}
 		_, err = p.to.Write(b)
