@@ -28,10 +28,6 @@ func (p onDisk) Probe(ctx context.Context) (cove.Capabilities, error) {
 	c, err := p.Provider.Probe(ctx)
 	if q, ok := c.Workspaces[cove.WorkspaceDisk]; ok && err == nil {
 		c.Workspaces = map[cove.WorkspaceKind]cove.Quota{cove.WorkspaceDisk: q}
-		// They are of layers in memory.
-		c.Powers = slices.DeleteFunc(slices.Clone(c.Powers), func(p cove.Power) bool {
-			return p == cove.PowerSnapshot || p == cove.PowerFork || p == cove.PowerTrial
-		})
 	}
 	return c, err
 }
@@ -39,7 +35,7 @@ func (p onDisk) Probe(ctx context.Context) (cove.Capabilities, error) {
 // TestConformanceDisk is the suite with workspaces on disk.
 func TestConformanceDisk(t *testing.T) {
 	providertest.Run(t, func(t *testing.T) cove.Provider { return onDisk{open(t)} },
-		"spec", "archive", "limits", "usage", "powers", "prepare", "leaks", "pause")
+		"spec", "archive", "limits", "usage", "prepare", "leaks", "pause")
 }
 
 // small asks for a workspace on disk.
