@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // NoLeaks compares, at the end of a test, what the process holds and what the
@@ -19,13 +20,30 @@ func NoLeaks(t testing.TB, cgroups string) {
 	t.Helper()
 	before := held(t.Name(), cgroups)
 	t.Cleanup(func() {
-		after := held(t.Name(), cgroups)
-		for _, what := range after {
-			if !slices.Contains(before, what) {
-				t.Errorf("the test left behind: %s", what)
-			}
+		for _, what := range left(func() []string { return held(t.Name(), cgroups) }, before) {
+			t.Errorf("the test left behind: %s", what)
 		}
 	})
+}
+
+// left returns what is there and was not before. A process that was told to end
+// may take a moment.
+func left(look func() []string, before []string) []string {
+	deadline := time.NewTimer(5 * time.Second)
+	defer deadline.Stop()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		more := slices.DeleteFunc(look(), func(what string) bool { return slices.Contains(before, what) })
+		if len(more) == 0 {
+			return nil
+		}
+		select {
+		case <-deadline.C:
+			return more
+		case <-tick.C:
+		}
+	}
 }
 
 func held(test, cgroups string) []string {
