@@ -74,6 +74,7 @@ func archiveTests() []test {
 		{"keeps_hard_links", archiveHardLinks},
 		{"keeps_holes", archiveSparse},
 		{"keeps_pipes_and_modes", archiveKinds},
+		{"keeps_attributes", archiveAttributes},
 		{"of_an_empty_directory", archiveEmpty},
 		{"of_a_file_is_invalid", archiveFile},
 		{"stream_can_be_left_early", archiveLeft},

@@ -1,6 +1,7 @@
 package providertest
 
 import (
+	"archive/tar"
 	"bytes"
 	"io"
 
@@ -16,7 +17,7 @@ func (e *env) made(s cove.Sandbox, what, script string) {
 
 // moved puts the workspace of a sandbox into another one that has as much room. The
 // archive may have no more than the workspace, and a little for each file.
-func (e *env) moved(s cove.Sandbox, to cove.Sandbox) {
+func (e *env) moved(s, to cove.Sandbox) {
 	e.Helper()
 	r, err := s.Files().Archive(e.ctx(), ".")
 	e.must(err, "archive")
@@ -56,4 +57,19 @@ func archiveKinds(e *env) {
 	want := e.sh(a, show)
 	e.prints(b, want.stdout, show)
 	e.prints(b, "pipe\n", "[ -p pipe ] && echo pipe")
+}
+
+func archiveAttributes(e *env) {
+	s := e.smallSandbox()
+	const key = "SCHILY.xattr.user.cove"
+	var buf bytes.Buffer
+	w := tar.NewWriter(&buf)
+	e.must(w.WriteHeader(&tar.Header{Name: "f", Typeflag: tar.TypeReg, Mode: 0o644, PAXRecords: map[string]string{key: "value"}}), "write a header")
+	e.must(w.Close(), "close the archive")
+	e.must(s.Files().Unpack(e.ctx(), ".", &buf), "unpack")
+	h, err := tar.NewReader(bytes.NewReader(e.archive(s, "."))).Next()
+	e.must(err, "read the archive")
+	value, ok := h.PAXRecords[key]
+	e.needs("attributes of files", ok)
+	equal(e, value, "value", "the attribute")
 }
