@@ -130,53 +130,60 @@ func TestAnOlderAgent(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = r.Close()
-	got := map[uint64][]protocol.RecordKind{}
-	content := map[uint64][]byte{}
-	modes := map[uint64]uint32{}
-	for _, version := range []uint64{protocol.Oldest, protocol.Whole} {
+	expanded := make([]byte, 200_000)
+	copy(expanded[100_000:], "mid")
+	for version, want := range map[uint64]received{
+		protocol.Oldest: {[]protocol.RecordKind{protocol.RecordFile, protocol.RecordData, protocol.RecordEnd}, string(expanded), unix.S_IFREG | 0o600},
+		protocol.Whole: {
+			[]protocol.RecordKind{protocol.RecordFile, protocol.RecordAttr, protocol.RecordParts, protocol.RecordData, protocol.RecordEnd},
+			"mid", unix.S_IFREG | 0o4400,
+		},
+	} {
+		got := make(chan received, 1)
 		c := lyingAs(t, version, false, func(l liar, m *protocol.Message) {
 			in := m.Streams[0].File("tree")
-			records := protocol.NewRecordReader(in)
-			for {
-				kind, b, err := records.Next()
-				if err != nil {
-					t.Error(err)
-					break
-				}
-				if list := got[version]; len(list) == 0 || list[len(list)-1] != kind {
-					got[version] = append(list, kind)
-				}
-				if kind == protocol.RecordFile {
-					i, _ := protocol.DecodeInfo(b)
-					modes[version] = i.Mode
-				}
-				if kind == protocol.RecordData {
-					content[version] = append(content[version], b...)
-				}
-				if kind == protocol.RecordEnd {
-					break
-				}
-			}
+			got <- receive(t, protocol.NewRecordReader(in))
 			_ = in.Close()
 			_ = l.link.Send(&protocol.Message{Kind: protocol.KindReply, ID: m.ID, Body: protocol.Reply{}.Encode()})
 		})
 		if err := c.Files().Unpack(t.Context(), ".", bytes.NewReader(whole)); err != nil {
 			t.Fatal(err)
 		}
+		if d := cmp.Diff(want, <-got); d != "" {
+			t.Errorf("version %d: %s", version, d)
+		}
 	}
-	expanded := make([]byte, 200_000)
-	copy(expanded[100_000:], "mid")
-	if d := cmp.Diff(map[uint64][]protocol.RecordKind{
-		protocol.Oldest: {protocol.RecordFile, protocol.RecordData, protocol.RecordEnd},
-		protocol.Whole:  {protocol.RecordFile, protocol.RecordAttr, protocol.RecordParts, protocol.RecordData, protocol.RecordEnd},
-	}, got); d != "" {
-		t.Error(d)
-	}
-	if !bytes.Equal(content[protocol.Oldest], expanded) || string(content[protocol.Whole]) != "mid" {
-		t.Errorf("%d and %d bytes", len(content[protocol.Oldest]), len(content[protocol.Whole]))
-	}
-	if modes[protocol.Oldest] != unix.S_IFREG|0o600 || modes[protocol.Whole] != unix.S_IFREG|0o4400 {
-		t.Errorf("modes %o", modes)
+}
+
+// received is what an agent was sent.
+type received struct {
+	Kinds   []protocol.RecordKind // without repetitions
+	Content string
+	Mode    uint32
+}
+
+func receive(t *testing.T, in *protocol.RecordReader) (r received) {
+	for {
+		kind, b, err := in.Next()
+		if err != nil {
+			t.Error(err)
+			return r
+		}
+		if n := len(r.Kinds); n == 0 || r.Kinds[n-1] != kind {
+			r.Kinds = append(r.Kinds, kind)
+		}
+		switch kind { //nolint:exhaustive // the others are only counted
+		case protocol.RecordFile:
+			i, err := protocol.DecodeInfo(b)
+			if err != nil {
+				t.Error(err)
+			}
+			r.Mode = i.Mode
+		case protocol.RecordData:
+			r.Content += string(b)
+		case protocol.RecordEnd:
+			return r
+		}
 	}
 }
 
