@@ -29,16 +29,22 @@ func Serve(dir string) (stop func(), done <-chan struct{}, err error) {
 
 // Hurry shortens waits, until undo.
 func Hurry(idle, yield, lock, stall time.Duration) (undo func()) {
-	a, b, c, d := idleTime, yieldTime, lockTime, stallTime
-	idleTime, yieldTime, lockTime, stallTime = idle, yield, lock, stall
-	return func() { idleTime, yieldTime, lockTime, stallTime = a, b, c, d }
+	spans := []*span{idleTime, yieldTime, lockTime, stallTime}
+	before := make([]time.Duration, len(spans))
+	for i, d := range []time.Duration{idle, yield, lock, stall} {
+		before[i] = spans[i].set(d)
+	}
+	return func() {
+		for i, d := range before {
+			spans[i].set(d)
+		}
+	}
 }
 
 // HurryLooks makes keepers look after their socket more often, until undo.
 func HurryLooks(d time.Duration) (undo func()) {
-	before := lookTime
-	lookTime = d
-	return func() { lookTime = before }
+	before := lookTime.set(d)
+	return func() { lookTime.set(before) }
 }
 
 // HurryAnswers shortens the patience with a keeper, until undo.

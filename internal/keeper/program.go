@@ -30,7 +30,7 @@ const (
 
 // stallTime is how long who follows may hold a program up without reading
 // anything.
-var stallTime = 10 * time.Second
+var stallTime = within(10 * time.Second)
 
 // program is one whose output is kept.
 type program struct {
@@ -116,7 +116,7 @@ func (p *program) pace() {
 		if moved == nil {
 			return
 		}
-		late := time.NewTimer(stallTime)
+		late := time.NewTimer(stallTime.long())
 		select {
 		case <-moved:
 		case <-p.gone:

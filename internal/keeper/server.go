@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -32,12 +33,28 @@ const (
 
 // How long things may take.
 var (
-	idleTime  = 5 * time.Second // without a server and with nothing to hold
-	helloTime = 5 * time.Second // to say who one is
-	yieldTime = 2 * time.Second // of a server that is gone, until that is noticed
-	lockTime  = 5 * time.Second // of a keeper that is ending
-	lookTime  = time.Minute     // between looks at the own socket
+	idleTime  = within(5 * time.Second) // without a server and with nothing to hold
+	yieldTime = within(2 * time.Second) // of a server that is gone, until that is noticed
+	lockTime  = within(5 * time.Second) // of a keeper that is ending
+	lookTime  = within(time.Minute)     // between looks at the own socket
 )
+
+// helloTime is how long one may take to say who one is.
+const helloTime = 5 * time.Second
+
+// span is a time that tests make shorter while keepers of theirs still end.
+type span struct{ d atomic.Int64 }
+
+func within(d time.Duration) *span {
+	var s span
+	s.d.Store(int64(d))
+	return &s
+}
+
+func (s *span) long() time.Duration { return time.Duration(s.d.Load()) }
+
+// set returns what it was.
+func (s *span) set(d time.Duration) time.Duration { return time.Duration(s.d.Swap(int64(d))) }
 
 // maxConns bounds connections of whoever they are.
 const maxConns = 16
@@ -136,7 +153,7 @@ func takeLock(path string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	late := time.After(lockTime)
+	late := time.After(lockTime.long())
 	for {
 		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		if err == nil {
@@ -178,12 +195,12 @@ func address(dir *os.File) *net.UnixAddr {
 
 // serve serves until there is nothing to do.
 func (s *server) serve(first *net.UnixConn) {
-	s.idle = time.AfterFunc(idleTime, s.rest)
+	s.idle = time.AfterFunc(idleTime.long(), s.rest)
 	if first != nil {
 		s.admit(first)
 	}
 	go s.accept()
-	look := time.NewTicker(lookTime)
+	look := time.NewTicker(lookTime.long())
 	defer look.Stop()
 	for s.waits(look.C) {
 	}
@@ -315,7 +332,7 @@ func (s *server) attend(c *net.UnixConn) {
 
 // take makes a connection that of the server.
 func (s *server) take() bool {
-	late := time.NewTimer(yieldTime)
+	late := time.NewTimer(yieldTime.long())
 	defer late.Stop()
 	select {
 	case s.daemon <- struct{}{}:
@@ -328,7 +345,7 @@ func (s *server) take() bool {
 
 func (s *server) giveBack() {
 	<-s.daemon
-	s.idle.Reset(idleTime)
+	s.idle.Reset(idleTime.long())
 }
 
 // answer answers one request, and reports whether there may be more.
