@@ -20,7 +20,7 @@ const (
 )
 
 // shelfNote is what the next process must know of a shelf. It is written before a
-// step, and after it: in between, the list of mounts says how far it came.
+// step, and after some: until then, the list of mounts says how far it came.
 type shelfNote struct {
 	shelfState
 
@@ -121,8 +121,11 @@ func (s *shelf) take(ctx context.Context, k step) error {
 		return err
 	}
 	c := s.change(k)
-	// A note that is not the newest is put right by who attaches.
-	defer func() { _ = s.write(context.WithoutCancel(ctx), "") }()
+	if k == stepCover {
+		// Who attaches puts a note right that is not the newest. That of a trial is
+		// soon followed by another, and nobody waits for more than he must.
+		defer func() { _ = s.write(context.WithoutCancel(ctx), "") }()
+	}
 	if err := s.show(ctx, c); err != nil {
 		return err
 	}
