@@ -36,8 +36,14 @@ fi
 if [[ $target == test && $(uname -m) != aarch64 ]] && ! command -v qemu-aarch64 qemu-aarch64-static >/dev/null; then
   lacks qemu-user "the agent for arm64 is tested under an emulator"
 fi
-if [[ $target == test ]] && ! command -v curl >/dev/null; then
-  lacks curl "the documentation shows the HTTP API with it"
+if [[ $target == bench || $target == test ]] && ! command -v curl >/dev/null; then
+  lacks curl "the documentation shows the HTTP API with it, and sandboxes fetch with it"
+fi
+if [[ $target == test && ! -x /usr/bin/python3 ]]; then
+  lacks python3 "programs in sandboxes are tested with it"
+fi
+if [[ $target == test ]] && ! PATH=$PATH:/usr/sbin:/sbin command -v mkfs.ext4 >/dev/null; then
+  lacks e2fsprogs "workspaces on disk are file systems of their own"
 fi
 if [[ $target == check ]] && ! command -v shellcheck >/dev/null; then
   lacks shellcheck "the scripts are checked too"

@@ -14,15 +14,8 @@ import (
 // unsaved makes a snapshot that does not come to the disk, and waits to be killed.
 func unsaved(args []string) error {
 	ctx := context.Background()
-	p, err := local.New(keeping(args[0]))
+	_, s, err := boxed(ctx, args[0], args[1], "mkdir d; echo one > d/one")
 	if err != nil {
-		return err
-	}
-	s, err := p.Create(ctx, cove.ID(args[1]), boxSpec)
-	if err != nil {
-		return err
-	}
-	if err := line(ctx, s, "mkdir d; echo one > d/one"); err != nil {
 		return err
 	}
 	for _, name := range args[2:] {

@@ -12,6 +12,21 @@ import (
 	"github.com/cove-sandbox/cove/provider/local/fence"
 )
 
+// leftBehind makes a sandbox whose provider is closed again: the keeper has it,
+// and its spawner.
+func leftBehind(t *testing.T) (cfg local.Config, s cove.Sandbox, maker int) {
+	t.Helper()
+	linuxtest.Need(t, local.Stacking())
+	cfg = keeping(t.TempDir())
+	p := layersKept(t, cfg)
+	s, err := p.Create(t.Context(), cove.NewID(), boxSpec)
+	must(t, err)
+	sh(t, s, "echo one > one")
+	maker = local.MakerPID(s)
+	must(t, p.Close())
+	return cfg, s, maker
+}
+
 // TestMakerGone is about layers over which nobody has rights any more: an ordinary
 // user needs the spawner that made them.
 func TestMakerGone(t *testing.T) {
@@ -19,22 +34,15 @@ func TestMakerGone(t *testing.T) {
 		linuxtest.Again(t, "^TestMakerGone$")
 		return
 	}
-	linuxtest.Need(t, local.Stacking())
-	cfg := keeping(t.TempDir())
-	p := layersKept(t, cfg)
-	s, err := p.Create(t.Context(), cove.NewID(), boxSpec)
-	must(t, err)
-	sh(t, s, "echo one > one")
-	maker := local.MakerPID(s)
-	must(t, p.Close())
+	cfg, s, maker := leftBehind(t)
 	must(t, unix.Kill(maker, unix.SIGKILL))
-	p = layersKept(t, cfg)
+	p := layersKept(t, cfg)
 	s = attach(t, p, s.ID())
 	if got := sh(t, s, "cat one"); got != "one\n" {
 		t.Errorf("the file has %q", got)
 	}
 	trier, _ := cove.As[cove.Trier](s)
-	_, err = trier.Try(t.Context())
+	_, err := trier.Try(t.Context())
 	wants(t, cove.Unavailable, err, "a trial")
 	if cove.RemedyOf(err) == "" {
 		t.Errorf("what to do is not said: %v", err)
@@ -50,15 +58,8 @@ func TestMakerOfOldPlan(t *testing.T) {
 		linuxtest.Again(t, "^TestMakerOfOldPlan$")
 		return
 	}
-	linuxtest.Need(t, local.Stacking())
-	cfg := keeping(t.TempDir())
+	cfg, s, maker := leftBehind(t)
 	p := layersKept(t, cfg)
-	s, err := p.Create(t.Context(), cove.NewID(), boxSpec)
-	must(t, err)
-	sh(t, s, "echo one > one")
-	maker := local.MakerPID(s)
-	must(t, p.Close())
-	p = layersKept(t, cfg)
 	same, err := p.Create(t.Context(), cove.NewID(), boxSpec)
 	must(t, err)
 	if local.MakerPID(same) != maker {

@@ -39,19 +39,26 @@ func line(ctx context.Context, s cove.Sandbox, text string) error {
 	return err
 }
 
+// boxed opens a provider with a keeper and makes a sandbox with some files, for
+// processes that are no test.
+func boxed(ctx context.Context, dir, id, text string) (*local.Provider, cove.Sandbox, error) {
+	p, err := local.New(keeping(dir))
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := p.Create(ctx, cove.ID(id), boxSpec)
+	if err != nil {
+		return nil, nil, err
+	}
+	return p, s, line(ctx, s, text)
+}
+
 // stacked makes sandboxes with layers, and waits to be killed: one that was saved
 // and doubled, its double with a trial, and another with one.
 func stacked(args []string) error {
 	ctx := context.Background()
-	p, err := local.New(keeping(args[0]))
+	p, base, err := boxed(ctx, args[0], args[1], "mkdir d; echo one > d/one; echo two > two")
 	if err != nil {
-		return err
-	}
-	base, err := p.Create(ctx, cove.ID(args[1]), boxSpec)
-	if err != nil {
-		return err
-	}
-	if err := line(ctx, base, "mkdir d; echo one > d/one; echo two > two"); err != nil {
 		return err
 	}
 	saver, ok := cove.As[cove.Snapshotter](base)

@@ -33,7 +33,6 @@ func TestSoft(t *testing.T) {
 	} {
 		name, script := c.name, c.script
 		if name == "deep" { // in a larger one
-
 			s, err = p.Create(t.Context(), cove.NewID(), small(100*cove.MiB, 1000))
 			must(t, err)
 		}
