@@ -66,9 +66,13 @@ func TestGapsShowInTheOffsets(t *testing.T) {
 
 // TestFollowerWhoKeepsUpMissesNothing also when nothing is kept any more.
 func TestFollowerWhoKeepsUpMissesNothing(t *testing.T) {
-	var l *spool.Log
-	step := make(chan struct{})
-	l = spool.New(spool.Config{MemoryBytes: 64, OnChunk: func(cove.Chunk) { <-step }})
+	// Of one write a follower may get two chunks, so the writer waits for bytes.
+	read, seen := make(chan int64, 1000), int64(0)
+	l := spool.New(spool.Config{MemoryBytes: 64, OnChunk: func(c cove.Chunk) {
+		for seen < c.Offset+int64(len(c.Data)) {
+			seen = <-read
+		}
+	}})
 	done := make(chan string)
 	go func() {
 		var got strings.Builder
@@ -77,7 +81,7 @@ func TestFollowerWhoKeepsUpMissesNothing(t *testing.T) {
 				t.Errorf("got %+v, %v", c, err)
 			}
 			got.Write(c.Data)
-			step <- struct{}{}
+			read <- int64(got.Len())
 		}
 		done <- got.String()
 	}()
