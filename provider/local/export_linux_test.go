@@ -167,26 +167,27 @@ func KeepInMemory(n cove.Bytes) (undo func()) {
 }
 
 // Interrupt leaves the workspace of a sandbox as a process that is killed in the
-// middle of a step does: before anything changed, with nothing at /workspace, or
-// with everything changed and not noted.
-func Interrupt(ctx context.Context, sb cove.Sandbox, how, at string) error {
+// middle of a step does: before anything changed, with nothing at /workspace or
+// what was there below a trial, or with everything changed and not noted.
+//
+// It reports whether nothing is there.
+func Interrupt(ctx context.Context, sb cove.Sandbox, how, at string) (bare bool, err error) {
 	box, _ := cove.As[*sandbox](sb)
 	s := box.shelf
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.write(ctx, step(how)); err != nil {
-		return err
+		return false, err
 	}
 	switch at {
 	case "after":
-		return s.show(ctx, s.change(step(how)))
+		return false, s.show(ctx, s.change(step(how)))
 	case "bare":
 		j := fence.Job{Kind: fence.JobShow, Owner: s.owner, Stack: fence.Stack{Upper: "none"}}
-		if _, err := s.do(ctx, j, s.namespace, s.own.fd); err == nil {
-			return errors.New("the workspace is there")
-		}
+		_, err := s.do(ctx, j, s.namespace, s.own.fd)
+		return err != nil, nil
 	}
-	return nil
+	return false, nil
 }
 
 // Layered counts the directories of a workspace's store that are no files of the

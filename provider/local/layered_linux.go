@@ -77,16 +77,22 @@ func (h *hostSide) flatten(why error) {
 
 // prove tries what layers need of the host, in a sandbox that nobody has.
 func (s *shelf) prove(ctx context.Context) error {
-	t, err := s.try(ctx)
-	if err != nil {
+	if err := s.begin(); err != nil {
 		return err
 	}
+	defer s.mu.Unlock()
+	c := s.change(stepTry)
+	c.over = false
+	if err := s.show(ctx, c); err != nil {
+		return err
+	}
+	s.took(stepTry, c)
 	// As if what is below were of another sandbox.
 	s.lower[0].owner++
 	if err := s.show(ctx, change{upper: s.state.Upper, lower: s.lower, extra: s.state.Extra}); err != nil {
 		return err
 	}
-	return t.Discard(ctx)
+	return s.take(ctx, stepDiscard)
 }
 
 // stacking says why there are no layers on this host, if there are none: mounts

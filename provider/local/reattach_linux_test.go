@@ -21,7 +21,7 @@ import (
 // TestReattachUser is all about layers after a restart, as an ordinary user, who
 // can pause nothing where there are no control groups for him.
 func TestReattachUser(t *testing.T) {
-	linuxtest.Again(t, "^(TestLayersBeyondAKill|TestStepCutShort|TestSnapshotCutShort|TestSnapshotUnwritable)$")
+	linuxtest.Again(t, "^(TestLayersBeyondAKill|TestStepCutShort|TestTrialsOfOneNote|TestSnapshotCutShort|TestSnapshotUnwritable)$")
 }
 
 var boxSpec = cove.Spec{Workspace: cove.Workspace{Kind: cove.WorkspaceMemory, Size: 8 * cove.MiB, Files: 20}}
@@ -277,11 +277,15 @@ func cutShort(t *testing.T, below bool, how, at string) {
 	}
 	before, err := s.Usage(t.Context())
 	must(t, err)
-	must(t, local.Interrupt(t.Context(), s, how, at))
+	bare, err := local.Interrupt(t.Context(), s, how, at)
+	must(t, err)
+	if at == "bare" && !bare && (!ends || below) {
+		t.Fatal("the workspace is there")
+	}
 	must(t, p.Close())
 	p = layersKept(t, cfg)
 	s = attach(t, p, s.ID())
-	open := how == "try" && at == "after" || how == "discard" && at != "after" || how == "commit" && at == "before"
+	open := how == "try" && at == "after" || at == "before" && ends || bare && how == "discard"
 	if open || how == "commit" {
 		want = changed
 	}
@@ -289,6 +293,45 @@ func cutShort(t *testing.T, below bool, how, at string) {
 		t.Errorf("there is %s, and not %s", got, want)
 	}
 	settled(t, s, open, before, ends)
+	must(t, s.Destroy(t.Context()))
+	over(t, p, cfg.Dir)
+}
+
+// TestTrialsOfOneNote is about trials that are not written down one by one.
+func TestTrialsOfOneNote(t *testing.T) {
+	linuxtest.Need(t, local.Stacking())
+	cfg := keeping(t.TempDir())
+	p := layersKept(t, cfg)
+	s, err := p.Create(t.Context(), cove.NewID(), boxSpec)
+	must(t, err)
+	again := func() {
+		must(t, p.Close())
+		p = layersKept(t, cfg)
+		s = attach(t, p, s.ID())
+	}
+	sh(t, s, "echo old > f")
+	for range 3 {
+		trial := try(t, s)
+		sh(t, s, "echo new > f")
+		must(t, trial.Discard(t.Context()))
+	}
+	again()
+	settled(t, s, false, cove.Usage{}, true)
+	for range 3 {
+		must(t, try(t, s).Discard(t.Context()))
+	}
+	try(t, s)
+	sh(t, s, "echo new > f")
+	again()
+	if got := changed(t, onTrial(t, s)); !slices.Equal(got, []string{"modified f"}) {
+		t.Errorf("changed are %q", got)
+	}
+	must(t, onTrial(t, s).Discard(t.Context()))
+	again()
+	if got := sh(t, s, "cat f"); got != "old\n" {
+		t.Errorf("after the last trial there is %s", got)
+	}
+	settled(t, s, false, cove.Usage{}, true)
 	must(t, s.Destroy(t.Context()))
 	over(t, p, cfg.Dir)
 }

@@ -70,13 +70,19 @@ func (s *shelf) settle(ctx context.Context, process int, k step) error {
 	if err != nil {
 		return err
 	}
+	if n, err := strconv.Atoi(at); err == nil && k == stepTry && n > s.state.Next {
+		s.state.Next = n // it is not the first trial since the note
+	}
 	c := s.change(k)
 	switch at {
 	case s.state.Upper: // nothing has changed
 		return nil
 	case c.upper:
-		s.took(k, c)
-		return nil
+		// It was there below the trial, too.
+		if k != stepCommit || !s.holds(c.merge) {
+			s.took(k, c)
+			return nil
+		}
 	case "":
 	default:
 		return errShelf
@@ -90,7 +96,13 @@ func (s *shelf) settle(ctx context.Context, process int, k step) error {
 	return s.bare(ctx, s.as())
 }
 
-// bare shows something where nothing is. The caller holds mu.
+// holds reports whether a layer is in the own store.
+func (s *shelf) holds(name string) bool {
+	var st unix.Stat_t
+	return unix.Fstatat(s.own.fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil
+}
+
+// bare shows something over what is there. The caller holds mu.
 func (s *shelf) bare(ctx context.Context, c change) error {
 	j := s.job(c)
 	j.Bare = true

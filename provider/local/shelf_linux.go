@@ -34,6 +34,7 @@ type shelf struct {
 	state  shelfState    // guarded by mu
 	lower  []layer       // guarded by mu; held
 	fresh  unix.Timespec // guarded by mu; when the upper layer was put over the lower ones
+	noted  noted         // guarded by mu
 	closed bool          // guarded by mu
 }
 
@@ -136,6 +137,7 @@ type change struct {
 	slack int64  // and more of them before
 	merge string // a layer to be put into the upper one first
 	erase string // a layer to be removed afterwards
+	over  bool   // what is there may stay below, if nobody uses it
 }
 
 // What uses a workspace may be about to end: it is tried so often, so far apart.
@@ -168,12 +170,14 @@ func (s *shelf) showOnce(ctx context.Context, c change) error {
 		return errBusy
 	}
 	defer s.gate.open()
-	move, err := s.still(ctx)
+	move, alone, err := s.still(ctx)
 	if err != nil {
 		return err
 	}
 	defer move()
-	_, err = s.do(ctx, s.job(c), layerFiles(c.lower, s.namespace, s.own.fd)...)
+	j := s.job(c)
+	j.Bare = c.over && alone
+	_, err = s.do(ctx, j, layerFiles(c.lower, s.namespace, s.own.fd)...)
 	why, torn := fence.Torn(err)
 	switch {
 	case torn:
@@ -218,15 +222,15 @@ func (s *shelf) job(c change) fence.Job {
 }
 
 // still keeps the programs of the sandbox from running until move, if there are
-// any and the host can do it.
-func (s *shelf) still(ctx context.Context) (move func(), err error) {
+// any and the host can do it. The agent may be known to be alone.
+func (s *shelf) still(ctx context.Context) (move func(), alone bool, err error) {
 	move = func() {}
 	if s.group == nil || !s.host.freezes() || s.group.Still() { // somebody else lets them go on
-		return move, nil
+		return move, false, nil
 	}
-	alone, err := s.group.Alone() // with the agent
+	alone, err = s.group.Alone()
 	if err != nil || alone {
-		return move, broken(err)
+		return move, alone, broken(err)
 	}
 	whole := context.WithoutCancel(ctx)
 	soon := func() (context.Context, context.CancelFunc) { return context.WithTimeout(whole, patience) }
@@ -239,9 +243,9 @@ func (s *shelf) still(ctx context.Context) (move func(), err error) {
 	defer cancel()
 	if err := s.group.Freeze(ctx); err != nil {
 		move()
-		return nil, cove.Wrap(cove.Unavailable, err, "the programs of the sandbox cannot be held still").Remedy("try again")
+		return nil, false, cove.Wrap(cove.Unavailable, err, "the programs of the sandbox cannot be held still").Remedy("try again")
 	}
-	return move, nil
+	return move, false, nil
 }
 
 // freezes reports whether programs can be held still here.
@@ -348,7 +352,7 @@ func (s *shelf) copy(ctx context.Context) (*frozen, error) {
 		return nil, broken(err)
 	}
 	to := newStore(made.Files[0])
-	move, err := s.still(ctx)
+	move, _, err := s.still(ctx)
 	if err != nil {
 		to.drop()
 		return nil, err

@@ -88,7 +88,12 @@ func (s *shelf) write(ctx context.Context, k step) error {
 	files := map[string]int{namespaceFile: s.namespace, storeFile(0): s.own.fd}
 	n := &shelfNote{shelfState: s.state, Step: k, Owner: s.owner, Bounds: s.bounds, Fresh: s.fresh}
 	n.Lower = noteLayers(s.lower, map[*store]int{s.own: 0}, files)
-	return s.keep(ctx, n, files)
+	if err := s.keep(ctx, n, files); err != nil {
+		s.noted = noted{} // whatever there is now
+		return err
+	}
+	s.noted = noted{k, s.state}
+	return nil
 }
 
 // rewrite writes down what there is.
@@ -103,7 +108,11 @@ func (s *shelf) rewrite(ctx context.Context) error {
 // change is what a step makes of the workspace.
 func (s *shelf) change(k step) change {
 	if k == stepCover || k == stepTry {
-		return change{upper: s.next(), lower: append([]layer{s.top()}, s.lower...), extra: s.state.Extra + layerDirs + workDirs}
+		return change{
+			upper: s.next(), lower: append([]layer{s.top()}, s.lower...), extra: s.state.Extra + layerDirs + workDirs,
+			// An overlay may not be there with another whose lower layer it changes.
+			over: k == stepTry && len(s.lower) == 0,
+		}
 	}
 	c := change{upper: s.state.Below, lower: s.lower[1:], slack: layerDirs + workDirs}
 	c.extra = s.state.Extra - c.slack
@@ -115,10 +124,30 @@ func (s *shelf) change(k step) change {
 	return c
 }
 
+// noted is what was written down of a shelf last.
+type noted struct {
+	step  step
+	state shelfState
+}
+
+// known reports whether what was written down says enough for a step. What there
+// was before a trial is there again without it, so that the note of a trial serves
+// for its end and for the next one, whose number is another.
+func (s *shelf) known(k step) bool {
+	if s.noted.step != stepTry {
+		return false
+	}
+	before := s.noted.state
+	before.Next = s.state.Next
+	return k == stepDiscard || k == stepTry && before == s.state
+}
+
 // take takes a step. The caller holds mu. errBusy means that nothing has changed.
 func (s *shelf) take(ctx context.Context, k step) error {
-	if err := s.write(ctx, k); err != nil {
-		return err
+	if !s.known(k) {
+		if err := s.write(ctx, k); err != nil {
+			return err
+		}
 	}
 	c := s.change(k)
 	if k == stepCover {

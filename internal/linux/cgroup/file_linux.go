@@ -10,10 +10,41 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// control opens a control file without what waits for files: the kernel answers for
+// these at once.
+func control(dir, file string, flags int) (int, error) {
+	path := filepath.Join(dir, file)
+	for {
+		fd, err := unix.Open(path, flags|unix.O_CLOEXEC, 0)
+		if err == nil {
+			return fd, nil
+		}
+		if !errors.Is(err, unix.EINTR) {
+			return -1, &os.PathError{Op: "open", Path: path, Err: err}
+		}
+	}
+}
+
 // read returns the text of a control file, without the newline at its end.
 func read(dir, file string) (string, error) {
-	text, err := os.ReadFile(filepath.Join(dir, file)) //nolint:gosec // directories that we chose
-	return strings.TrimSuffix(string(text), "\n"), err
+	fd, err := control(dir, file, unix.O_RDONLY)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = unix.Close(fd) }()
+	var text []byte
+	for part := make([]byte, 4096); ; {
+		n, err := unix.Read(fd, part)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err != nil:
+			return "", &os.PathError{Op: "read", Path: filepath.Join(dir, file), Err: err}
+		case n == 0:
+			return strings.TrimSuffix(string(text), "\n"), nil
+		default:
+			text = append(text, part[:n]...)
+		}
+	}
 }
 
 // readInt returns the number in a control file.
@@ -46,12 +77,20 @@ func readKey(dir, file, key string) (int64, error) {
 // write puts a value into a control file, in one write, which is what the
 // kernel wants. It makes no file.
 func write(dir, file, value string) error {
-	f, err := os.OpenFile(filepath.Join(dir, file), os.O_WRONLY|os.O_TRUNC, 0) //nolint:gosec // directories that we chose
+	fd, err := control(dir, file, unix.O_WRONLY|unix.O_TRUNC)
 	if err != nil {
 		return err
 	}
-	_, err = f.WriteString(value)
-	return errors.Join(err, f.Close())
+	defer func() { _ = unix.Close(fd) }()
+	for {
+		_, err := unix.Write(fd, []byte(value))
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, unix.EINTR) {
+			return &os.PathError{Op: "write", Path: filepath.Join(dir, file), Err: err}
+		}
+	}
 }
 
 // busy says that a group still has processes or groups in it.

@@ -104,3 +104,10 @@ func Clone(dir int, name string) (*os.File, error) {
 func Leave(target string) error {
 	return failure("leave", target, unix.Unmount(target, unix.UMOUNT_NOFOLLOW))
 }
+
+// Mounted reports whether something is mounted at target.
+func Mounted(target string) bool {
+	var st unix.Statx_t
+	err := unix.Statx(unix.AT_FDCWD, target, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT, 0, &st)
+	return err == nil && st.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0
+}

@@ -12,7 +12,8 @@ const (
 	// sees now. Before that, what the layer Name of the store changes is put into
 	// the upper one; after it, the layer To is removed. Namespace, store, and the
 	// stores of the lower layers. EBUSY means that somebody uses what is there, and
-	// nothing has changed; see also [Torn].
+	// nothing has changed; see also [Torn]. What comes to light when the sandbox's
+	// stack is taken away, because that was put over it with Bare, is the new one.
 	JobShow JobKind = 1 + iota
 	// JobStore makes a store of Bounds with an empty layer To. None; the answer
 	// brings the store.
@@ -46,7 +47,8 @@ type Job struct {
 	// are not zero; while the stack is being changed, Slack more files fit in.
 	Bounds Bounds
 	Slack  int64
-	// Bare says that nothing is to be taken away from /workspace before.
+	// Bare says that nothing is to be taken away from /workspace before: nothing is
+	// there, or it stays below, and nobody uses it.
 	Bare bool
 }
 

@@ -1,7 +1,6 @@
 package fence
 
 import (
-	"os"
 	"runtime"
 	"strings"
 
@@ -70,20 +69,6 @@ func (j *Job) check(files int) error {
 		return protocol.ErrMalformed
 	}
 	return nil
-}
-
-// apart runs f on a thread of its own, which may go into other directories and
-// namespaces, and is thrown away.
-func apart(f func() error) error {
-	done := make(chan error, 1)
-	go onThread(func() {
-		if err := unix.Unshare(unix.CLONE_FS); err != nil {
-			done <- os.NewSyscallError("unshare", err)
-			return
-		}
-		done <- f()
-	})
-	return <-done
 }
 
 // onThread runs f on a thread that ends with it.

@@ -35,12 +35,13 @@ func (t Tools) show(j *Job, ns, store int, lower []int) error {
 		if err := unix.Setns(ns, unix.CLONE_NEWNS); err != nil {
 			return os.NewSyscallError("setns", err)
 		}
-		if !j.Bare {
-			if err := mount.Leave(workspace); err != nil {
-				return err
-			}
+		if j.Bare {
+			return t.restack(j, store, layers, false)
 		}
-		if err := t.restack(j, store, layers); err != nil {
+		if err := mount.Leave(workspace); err != nil {
+			return err
+		}
+		if err := t.restack(j, store, layers, mount.Mounted(workspace)); err != nil {
 			return fmt.Errorf("%s%w", torn, err)
 		}
 		return nil
@@ -58,12 +59,16 @@ func (t Tools) show(j *Job, ns, store int, lower []int) error {
 	return nil
 }
 
-// restack puts a stack where nothing is. Nobody has its layers mounted any more.
-func (t Tools) restack(j *Job, store int, layers []int) error {
+// restack puts a stack over what is there, unless it is the stack already. Nobody
+// uses its layers.
+func (t Tools) restack(j *Job, store int, layers []int, already bool) error {
 	if j.Name != "" {
 		if err := t.merge(store, j.Name, j.Stack.Upper, len(layers) == 0); err != nil {
 			return err
 		}
+	}
+	if already {
+		return nil
 	}
 	tree, err := t.stack(store, j.Stack.Upper, layers)
 	if err != nil {
