@@ -6,3 +6,6 @@ func (k *Keyring) Meters() int {
 	defer k.mu.Unlock()
 	return len(k.meters)
 }
+
+// MaxRemembered is how many keys are remembered.
+const MaxRemembered = maxRemembered

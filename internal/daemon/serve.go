@@ -85,7 +85,13 @@ func Serve(ctx context.Context, cfg config.Config, o Options) (err error) {
 	defer s.closeListeners()
 	s.parts, err = assemble(ctx, cfg, site{
 		dir: home.dir, node: cfg.NodeID, spares: cfg.Pool.Size, logger: o.Logger,
-		store: func(ctx context.Context) (cove.Store, error) { return sqlite.Open(ctx, home.database()) },
+		store: func(ctx context.Context) (cove.Store, error) {
+			db, err := sqlite.Open(ctx, home.database())
+			if err != nil {
+				return nil, err
+			}
+			return auth.Remembering(db), nil // the lock makes us its only writer
+		},
 	})
 	if err != nil {
 		return err
