@@ -22,6 +22,7 @@ const (
 
 func (a *app) benchCommand() *cobra.Command {
 	var rounds int
+	var load loadOptions
 	cmd := &cobra.Command{
 		Use:   "bench [flags]",
 		Short: "Measure what sandboxes cost on this machine",
@@ -31,21 +32,34 @@ made and destroyed around it. Then it runs many at once, and counts the memory
 that idle sessions keep. bubblewrap runs beside them where it is installed.
 
 Compare the ratios, not the times: each is taken in the same round as what it is
-compared with. A busy machine is slower for all of them.`,
+compared with. A busy machine is slower for all of them.
+
+With --load it puts load on a server instead: many sessions created at once,
+commands in many sessions, files, and sessions that come and go. The server is
+the one that --url and COVE_API_KEY name, or one that is started for it. Each
+scenario passes or fails; the command ends with 1 if one failed.`,
 		Example: `  cove bench
-  cove bench --rounds 1000 --json`,
+  cove bench --rounds 1000 --json
+  cove bench --load
+  cove bench --load --url https://sandboxes.example.org --flavor small`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if rounds < leastRounds || rounds > mostRounds {
 				return cove.InvalidField("--rounds", "%d is out of range; use %d to %d", rounds, leastRounds, mostRounds)
 			}
+			if err := load.refuse(cmd); err != nil {
+				return err
+			}
 			cfg, err := a.load(cmd, "provider")
 			if err != nil {
 				return err
 			}
+			if load.on {
+				return a.benchLoad(cmd.Context(), cfg, load)
+			}
 			if address, remote := cfg.Remote(); remote {
 				return cove.Errorf(cove.Invalid, "cove bench measures this machine, and the settings name the server %.80q", address).
-					Remedy("run it there, or leave --url and COVE_URL out")
+					Remedy("run it there, leave --url and COVE_URL out, or put load on that server with --load")
 			}
 			a.progress("measuring provider %s in %d rounds", cfg.Provider, rounds)
 			r, err := daemon.Bench(cmd.Context(), cfg, measure.Config{Rounds: rounds})
@@ -56,6 +70,9 @@ compared with. A busy machine is slower for all of them.`,
 		},
 	}
 	cmd.Flags().IntVar(&rounds, "rounds", defaultRounds, "the `number` of times that each way is measured")
+	cmd.Flags().BoolVar(&load.on, "load", false, "put load on a server, and say what passed")
+	cmd.Flags().BoolVar(&load.quick, "quick", false, "only a little load, in some seconds")
+	cmd.Flags().StringVar(&load.flavor, "flavor", "", "the `flavor` of the sessions that are the load (default: the server's)")
 	addSettings(cmd.Flags(), []string{"provider"})
 	return cmd
 }

@@ -105,3 +105,7 @@ func CommandNames() map[string]string {
 	}
 	return names
 }
+
+func ShowLoad(w io.Writer, server string, found []measure.Scenario) error {
+	return showLoad(w, loadReport{Server: server, Scenarios: found})
+}

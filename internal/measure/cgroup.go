@@ -29,6 +29,16 @@ func below(dirs []string) (int, error) {
 	return n, nil
 }
 
+// Groups returns the directories in which the control groups of what runs below
+// this process are made, such as those of sandboxes that are alive now.
+func Groups() ([]string, error) {
+	all, err := family()
+	if err != nil {
+		return nil, err
+	}
+	return groupsOf(all)
+}
+
 // groupsOf returns the directories that hold the control groups of some
 // processes, beside those of this process. It is where a provider makes them.
 func groupsOf(members map[process]bool) ([]string, error) {

@@ -7,7 +7,10 @@
 // in turn, in an order that changes from round to round, and their ratio is
 // the median of the ratios of each round.
 //
+// [Load] is for a whole platform: many sessions, commands and files at once. It
+// says what went wrong, and how long the rest took.
+//
 // The package must not decide whether a number is good, and must not print. It
 // must not be used to assert anything about time in a unit test. It starts only
-// `true`, other people's sandboxes around it, and what a provider starts.
+// `true` and `echo`, other people's sandboxes around it, and what a provider starts.
 package measure

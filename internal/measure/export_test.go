@@ -16,7 +16,7 @@ func IsNamespace(name string) bool { return isNamespace(name) }
 
 func NamespaceMount(line string) (string, bool) { return namespaceMount(line) }
 
-func Settled(ctx context.Context, base Census) (Census, error) { return (&Stage{}).settled(ctx, base) }
+func Settled(ctx context.Context, base Census) (Census, error) { return settled(ctx, nil, base) }
 
 func GroupDirs(membership, mounts string) []string { return groupDirs(membership, mounts) }
 

@@ -81,6 +81,22 @@ func parseStat(text string) (parent int, began string, ok bool) {
 	return parent, f[19], err == nil
 }
 
+// Resident returns the memory of a process that is in RAM now.
+func Resident(pid int) (cove.Bytes, error) {
+	p := process{pid: pid}
+	text, err := os.ReadFile(p.file("status"))
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(text)) {
+		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+			n, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
+			return cove.Bytes(n) * cove.KiB, err
+		}
+	}
+	return 0, fmt.Errorf("%s says nothing of memory", p.file("status")) // a zombie
+}
+
 // private returns the memory that a process shares with no other; 0 of one
 // that has ended.
 func (p process) private() (cove.Bytes, error) {

@@ -21,7 +21,7 @@ func TestSeries(t *testing.T) {
 	for i := range 100 {
 		s = append(s, time.Duration(100-i))
 	}
-	if s.Median() != 51 || s.P95() != 96 {
+	if s.Median() != 51 || s.P95() != 96 || s.P99() != 100 {
 		t.Errorf("median %d, p95 %d", s.Median(), s.P95())
 	}
 	// In most rounds it is twice the base; the base of one round was disturbed.

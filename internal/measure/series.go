@@ -14,6 +14,9 @@ func (s Series) Median() time.Duration { return s.quantile(0.5) }
 // P95 returns the time that 95 of 100 rounds stayed below; 0 of none.
 func (s Series) P95() time.Duration { return s.quantile(0.95) }
 
+// P99 returns the time that 99 of 100 rounds stayed below; 0 of none.
+func (s Series) P99() time.Duration { return s.quantile(0.99) }
+
 func (s Series) quantile(q float64) time.Duration {
 	if len(s) == 0 {
 		return 0
