@@ -18,19 +18,20 @@ import (
 	"github.com/cove-sandbox/cove/store/sqlite"
 )
 
-// rig is a whole engine on the fake provider, with the real store and journal
-// in a folder of its own.
+// rig is a whole engine on a provider, with the real store and journal in a
+// folder of its own.
 type rig struct {
 	dir      string
 	store    *sqlite.Store
 	journal  *audit.Journal
-	provider *fake.Provider
+	provider cove.Provider
 	engine   *engine.Engine
 	platform cove.Platform
 	output   *os.Root
 }
 
-func newRig(ctx context.Context) (_ *rig, err error) {
+// newRig puts an engine on the provider that open opens in a directory of its own.
+func newRig(ctx context.Context, open func(dir string) (cove.Provider, error)) (_ *rig, err error) {
 	r := &rig{}
 	if r.dir, err = os.MkdirTemp("", "cove-bench-"); err != nil {
 		return nil, err
@@ -40,7 +41,7 @@ func newRig(ctx context.Context) (_ *rig, err error) {
 			err = errors.Join(err, r.close(ctx))
 		}
 	}()
-	for _, name := range []string{"fake", "output"} {
+	for _, name := range []string{"provider", "output"} {
 		if err := os.Mkdir(filepath.Join(r.dir, name), 0o700); err != nil {
 			return nil, err
 		}
@@ -51,7 +52,7 @@ func newRig(ctx context.Context) (_ *rig, err error) {
 	if r.journal, err = audit.Open(audit.Config{Dir: filepath.Join(r.dir, "journal"), Node: "bench"}); err != nil {
 		return nil, err
 	}
-	if r.provider, err = fake.New(fake.Config{Dir: filepath.Join(r.dir, "fake")}); err != nil {
+	if r.provider, err = open(filepath.Join(r.dir, "provider")); err != nil {
 		return nil, err
 	}
 	if r.output, err = os.OpenRoot(filepath.Join(r.dir, "output")); err != nil {
@@ -75,6 +76,8 @@ func newRig(ctx context.Context) (_ *rig, err error) {
 	r.platform = r.engine.As(cove.Principal{Name: "bench", Scopes: []cove.Scope{cove.ScopeAll}})
 	return r, nil
 }
+
+func openFake(dir string) (cove.Provider, error) { return fake.New(fake.Config{Dir: dir}) }
 
 func (r *rig) close(ctx context.Context) error {
 	var err error
@@ -118,7 +121,7 @@ func engineRows(ctx context.Context, scale, samples int) (_ []row, err error) {
 		}
 	}()
 	for _, n := range []int{few, scale} {
-		r, err := newRig(ctx)
+		r, err := newRig(ctx, openFake)
 		if err != nil {
 			return nil, err
 		}

@@ -13,10 +13,7 @@ import (
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/internal/linux/linuxtest"
 	"github.com/cove-sandbox/cove/internal/measure"
-	"github.com/cove-sandbox/cove/provider/fake"
 )
-
-func openFake(dir string) (cove.Provider, error) { return fake.New(fake.Config{Dir: dir}) }
 
 // script writes a program for the host.
 func script(t *testing.T, name, text string) string {

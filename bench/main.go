@@ -41,6 +41,7 @@ type options struct {
 	scale, samples int
 	local          localOptions
 	living         livingOptions
+	server         serverOptions
 }
 
 // The parts, in their order.
@@ -48,6 +49,7 @@ const (
 	partLocal  = "local"
 	partEngine = "engine"
 	partLiving = "living"
+	partServer = "server"
 )
 
 func (o options) wants(part string) bool { return o.only == "" || o.only == part }
@@ -56,27 +58,31 @@ func parse(args []string) (options, error) {
 	o := options{living: livingOptions{
 		rounds: 15, fill: fill100, download: 512 * 1_000_000, patience: 30 * time.Second,
 		restart: restartOptions{provider: partLocal, sessions: 50, rounds: 5, patience: 30 * time.Second},
+	}, server: serverOptions{
+		restartOptions: restartOptions{provider: partLocal, patience: 30 * time.Second},
+		rounds:         400, callers: 8, transfer: 2_000_000_000, burst: 100, sessions: 50, each: 20, look: 50 * time.Millisecond,
 	}}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.StringVar(&o.document, "write", "", "put the tables into this document, between its bench markers")
-	flags.StringVar(&o.only, "only", "", "measure only this part: local, engine or living")
+	flags.StringVar(&o.only, "only", "", "measure only this part: local, engine, living or server")
 	flags.IntVar(&o.scale, "scale", 10_000, "how many sessions the engine's flatness is measured with")
 	flags.IntVar(&o.samples, "samples", 400, "how often each thing of the engine is measured")
 	flags.IntVar(&o.local.rounds, "rounds", 400, "how often each contender of the local provider runs")
 	flags.IntVar(&o.local.churn, "churn", 1000, "how many sandboxes are made and destroyed to see what is left")
 	flags.StringVar(&o.local.cove, "cove", "bin/cove", "the executable for cove run and cove serve")
+	flags.IntVar(&o.server.execs, "execs", 100_000, "after how many execs the memory of a server is looked at")
 	flags.StringVar(&o.local.judge, "judge", "", "the executable of go-judge")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
-	o.living.restart.cove = o.local.cove
+	o.living.restart.cove, o.server.cove, o.server.churn = o.local.cove, o.local.cove, o.local.churn
 	switch {
-	case !slices.Contains([]string{"", partLocal, partEngine, partLiving}, o.only):
-		return o, fmt.Errorf("-only %s: use local, engine or living", o.only)
+	case !slices.Contains([]string{"", partLocal, partEngine, partLiving, partServer}, o.only):
+		return o, fmt.Errorf("-only %s: use local, engine, living or server", o.only)
 	case o.document != "" && o.only != "":
 		return o, errors.New("-write goes with all parts; leave -only out")
-	case min(o.scale, o.samples, o.local.rounds, o.local.churn) < 1:
-		return o, errors.New("-scale, -samples, -rounds and -churn start at 1")
+	case min(o.scale, o.samples, o.local.rounds, o.local.churn, o.server.execs) < 1:
+		return o, errors.New("-scale, -samples, -rounds, -churn and -execs start at 1")
 	}
 	return o, nil
 }
@@ -94,7 +100,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	for _, part := range []struct {
 		name    string
 		measure func(context.Context, options) (string, []row, error)
-	}{{partLocal, localPart}, {partEngine, enginePart}, {partLiving, livingPart}} {
+	}{{partLocal, localPart}, {partEngine, enginePart}, {partLiving, livingPart}, {partServer, serverPart}} {
 		if !o.wants(part.name) {
 			continue
 		}
@@ -137,6 +143,11 @@ func livingPart(ctx context.Context, o options) (string, []row, error) {
 	}
 	rows, err := livingRows(ctx, o.living, func(dir string) (cove.Provider, error) { return openLiving(dir, own) })
 	return render("what sessions can do", rows), rows, err
+}
+
+func serverPart(ctx context.Context, o options) (string, []row, error) {
+	rows, err := serverRows(ctx, o.server, func(dir string) (cove.Provider, error) { return openLiving(dir, nil) })
+	return render("what a server costs", rows), rows, err
 }
 
 // described is the sentence about the machine.
