@@ -116,6 +116,11 @@ type Execution struct {
 	OutputID OutputID `json:"output_id,omitempty"` // set when something was cut
 	Refusal  *Refusal `json:"refusal,omitempty"`   // set when Outcome is Blocked
 	Provider string   `json:"provider"`
+	Session  ID       `json:"session_id"` // where it ran
+	// Recreated says that the session it was meant for had expired, and that it
+	// ran in a new one, Session, opened by the same request: files and variables
+	// may be gone. Only platforms that retry (package retry) set it.
+	Recreated bool `json:"session_recreated,omitempty"`
 }
 
 // Output is one stream: its head and tail where it was longer than the budget.

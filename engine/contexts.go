@@ -104,7 +104,7 @@ func (e *Engine) runCode(ctx context.Context, l *lease, s *slot, sandbox cove.Sa
 	if flooded.Load() {
 		out.Outcome = cove.OutputLimit
 	}
-	out.Context, out.Provider = s.info.Name, l.provider()
+	out.Context, out.Provider, out.Session = s.info.Name, l.provider(), l.id
 	e.tenants.count(l.tenant, tally{execs: 1})
 	return out, l.settle(id, log, &out.Execution)
 }

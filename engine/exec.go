@@ -132,7 +132,7 @@ func (x *execution) kill(ctx context.Context) (cove.Result, error) {
 
 // answer cuts the output to the budget and keeps the rest under a handle.
 func (x *execution) answer(res cove.Result) (*cove.Execution, error) {
-	out := &cove.Execution{Result: res, Provider: x.l.provider()}
+	out := &cove.Execution{Result: res, Provider: x.l.provider(), Session: x.l.id}
 	if x.follow { // the process has the log until it is forgotten
 		summarize(x.id, x.log, out)
 		return out, nil
@@ -160,6 +160,7 @@ func (v view) blocked(a action, d cove.Decision) *cove.Execution {
 		Stderr:   cove.Output{Data: []byte(text), Bytes: int64(len(text))},
 		Refusal:  r,
 		Provider: provider,
+		Session:  a.id,
 	}
 }
 

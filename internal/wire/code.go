@@ -33,7 +33,6 @@ func (w CodeRequest) Cove() (cove.CodeRequest, error) {
 type CodeResult struct {
 	Execution
 
-	SessionID cove.ID             `json:"session_id"`
 	ContextID string              `json:"context_id"`
 	Success   bool                `json:"success" jsonschema:"it ran to its end and raised nothing"`
 	Results   []map[string]string `json:"results" jsonschema:"the values it showed: text, html, png, json and so on; other forms by their MIME type"`
@@ -68,7 +67,10 @@ func renamed(in cove.Rich, words map[string]string) map[string]string {
 
 // CodeResultOf returns the form of r for the session it ran in.
 func CodeResultOf(session cove.ID, r *cove.CodeResult) CodeResult {
-	w := CodeResult{Execution: ExecutionOf(&r.Execution), SessionID: session, ContextID: r.Context, Results: []map[string]string{}, Error: r.Error}
+	w := CodeResult{Execution: ExecutionOf(&r.Execution), ContextID: r.Context, Results: []map[string]string{}, Error: r.Error}
+	if w.SessionID == "" {
+		w.SessionID = session
+	}
 	w.Success = w.Status == Success && r.Error == nil
 	for _, rich := range r.Results {
 		w.Results = append(w.Results, renamed(rich, shortNames))

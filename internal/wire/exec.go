@@ -109,6 +109,8 @@ type Execution struct {
 	Refusal         *cove.Refusal `json:"refusal,omitempty" jsonschema:"why it was blocked"`
 	Provider        string        `json:"provider"`
 	PID             cove.PID      `json:"pid,omitempty" jsonschema:"of a background program"`
+	SessionID       cove.ID       `json:"session_id" jsonschema:"where it ran"`
+	Recreated       bool          `json:"session_recreated,omitempty" jsonschema:"the session had expired and a client that retries opened this one in its place: files may be gone"`
 }
 
 // ExecutionOf returns the form of e.
@@ -118,7 +120,7 @@ func ExecutionOf(e *cove.Execution) Execution {
 		StdoutBytes: e.Stdout.Bytes, StderrBytes: e.Stderr.Bytes, Truncated: e.Stdout.Truncated || e.Stderr.Truncated,
 		StdoutTruncated: e.Stdout.Truncated, StderrTruncated: e.Stderr.Truncated, OutputID: e.OutputID,
 		ExecutionTimeMS: in(e.Wall, time.Millisecond), CPUTimeMS: in(e.CPU, time.Millisecond), PeakMemoryBytes: e.PeakMemory,
-		Refusal: e.Refusal, Provider: e.Provider, PID: e.PID,
+		Refusal: e.Refusal, Provider: e.Provider, PID: e.PID, SessionID: e.Session, Recreated: e.Recreated,
 	}
 	w.Stdout, w.StdoutBase64 = texts(e.Stdout.Data)
 	w.Stderr, w.StderrBase64 = texts(e.Stderr.Data)
@@ -135,6 +137,10 @@ func (w Execution) Cove() *cove.Execution {
 		PID:      w.PID,
 		Stdout:   cove.Output{Data: untexts(w.Stdout, w.StdoutBase64), Bytes: w.StdoutBytes, Truncated: w.StdoutTruncated},
 		Stderr:   cove.Output{Data: untexts(w.Stderr, w.StderrBase64), Bytes: w.StderrBytes, Truncated: w.StderrTruncated},
-		OutputID: w.OutputID, Refusal: w.Refusal, Provider: w.Provider,
+		OutputID: w.OutputID, Refusal: w.Refusal, Provider: w.Provider, Session: w.SessionID, Recreated: w.Recreated,
 	}
 }
+
+// RetryHeader marks a request that a client makes again because of the reason in
+// it, so that a server can count such requests. It changes nothing else.
+const RetryHeader = "Cove-Retry"

@@ -52,12 +52,12 @@ func TestForms(t *testing.T) {
 				`"tenant":"t","owner":"o","node_id":"n","version":2,"spec":{}}`,
 		},
 		"an execution": {
-			wire.ExecutionOf(&cove.Execution{Result: cove.Result{Outcome: cove.Exited, Wall: 1500 * time.Microsecond}, Stdout: cove.Output{Data: []byte("hi\n"), Bytes: 3}, Provider: "p"}),
-			`{"exit_code":0,"status":"success","outcome":"exited","stdout":"hi\n","stderr":"","stdout_bytes":3,"stderr_bytes":0,"truncated":false,"execution_time_ms":1.5,"cpu_time_ms":0,"provider":"p"}`,
+			wire.ExecutionOf(&cove.Execution{Result: cove.Result{Outcome: cove.Exited, Wall: 1500 * time.Microsecond}, Stdout: cove.Output{Data: []byte("hi\n"), Bytes: 3}, Provider: "p", Session: "s", Recreated: true}),
+			`{"exit_code":0,"status":"success","outcome":"exited","stdout":"hi\n","stderr":"","stdout_bytes":3,"stderr_bytes":0,"truncated":false,"execution_time_ms":1.5,"cpu_time_ms":0,"provider":"p","session_id":"s","session_recreated":true}`,
 		},
 		"bytes": {
 			wire.ExecutionOf(&cove.Execution{Result: cove.Result{Outcome: cove.TimedOut, ExitCode: -1}, Stdout: cove.Output{Data: []byte{255}, Bytes: 1, Truncated: true}, OutputID: "o"}),
-			`{"exit_code":-1,"status":"timeout","outcome":"timed_out","stdout_base64":"/w==","stderr":"","stdout_bytes":1,"stderr_bytes":0,"truncated":true,"stdout_truncated":true,"output_id":"o","execution_time_ms":0,"cpu_time_ms":0,"provider":""}`,
+			`{"exit_code":-1,"status":"timeout","outcome":"timed_out","stdout_base64":"/w==","stderr":"","stdout_bytes":1,"stderr_bytes":0,"truncated":true,"stdout_truncated":true,"output_id":"o","execution_time_ms":0,"cpu_time_ms":0,"provider":"","session_id":""}`,
 		},
 		"a line":   {wire.ExecRequestOf(cove.ExecRequest{Line: "ls"}, nil), `{"command":"ls"}`},
 		"an argv":  {wire.ExecRequestOf(cove.ExecRequest{Argv: []string{"ls", "-l"}}, []byte("x")), `{"command":["ls","-l"],"stdin":"x"}`},
