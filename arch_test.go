@@ -21,7 +21,8 @@ var allowed = map[string][]string{
 	"": {},
 
 	"engine":       {"", "internal/admission", "internal/pool", "internal/spool", "internal/task"},
-	"client":       {"", "internal/wire"},
+	"client":       {"", "internal/wire", "retry"},
+	"retry":        {""},
 	"platformtest": {""},
 
 	"provider/fake":         {""},

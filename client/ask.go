@@ -12,6 +12,7 @@ import (
 
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/internal/wire"
+	"github.com/cove-sandbox/cove/retry"
 )
 
 const (
@@ -118,6 +119,9 @@ func (c *Client) request(ctx context.Context, a ask) (*http.Request, error) {
 			return nil, cove.InvalidField(name, "holds control characters, which a remote platform cannot take")
 		}
 		req.Header.Set(name, value)
+	}
+	if reason := retry.Reason(ctx); reason != "" {
+		req.Header.Set(wire.RetryHeader, reason)
 	}
 	if c.key != "" {
 		req.Header.Set("Authorization", "Bearer "+c.key)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/retry"
 )
 
 // Client is a platform on another side of a connection, bound to the caller
@@ -20,6 +21,9 @@ type Client struct {
 	name   string // the server, in messages
 	remedy string // what to do when it cannot be reached
 	key    string
+
+	retries  bool
+	platform cove.Platform // what the parts are taken from
 
 	transport *http.Transport
 	http      *http.Client
@@ -46,6 +50,13 @@ func WithSilence(d time.Duration) Option {
 	return func(c *Client) { c.silence = d }
 }
 
+// WithAutoRetry says whether a session that has expired is opened again by the
+// request that opened it, and the program or the code run once more, as package
+// retry has it. The default is true.
+func WithAutoRetry(on bool) Option {
+	return func(c *Client) { c.retries = on }
+}
+
 // New returns a client of the server at address, an http or https URL or
 // unix:///path/to.sock, that shows key; an empty key shows none. It connects
 // only when it is used. The caller closes it.
@@ -57,7 +68,7 @@ func New(address, key string, opts ...Option) (*Client, error) {
 	if strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return nil, cove.InvalidField("key", "is not a key: it holds spaces or characters that no key has")
 	}
-	c := &Client{key: key, silence: time.Minute, quit: make(chan struct{})}
+	c := &Client{key: key, silence: time.Minute, quit: make(chan struct{}), retries: true}
 	c.transport = newTransport()
 	switch {
 	case u.Scheme == "unix" && u.Host == "" && strings.HasPrefix(u.Path, "/"):
@@ -81,6 +92,10 @@ func New(address, key string, opts ...Option) (*Client, error) {
 		Transport: c.transport,
 		// A redirect would carry the key to a place that it was not given for.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	c.platform = direct{c}
+	if c.retries {
+		c.platform = retry.On(c.platform)
 	}
 	return c, nil
 }
@@ -132,30 +147,3 @@ func (c *Client) pump(ctx context.Context, do func(context.Context)) {
 		do(ctx)
 	})
 }
-
-// Sessions implements [cove.Platform].
-func (c *Client) Sessions() cove.Sessions { return sessions{c} }
-
-// Processes implements [cove.Platform].
-func (c *Client) Processes(id cove.ID) cove.Processes { return processes{c, id} }
-
-// Files implements [cove.Platform].
-func (c *Client) Files(id cove.ID) cove.Files { return files{c, id} }
-
-// Contexts implements [cove.Platform].
-func (c *Client) Contexts(id cove.ID) cove.Contexts { return contexts{c, id} }
-
-// Ports implements [cove.Platform].
-func (c *Client) Ports(id cove.ID) cove.Ports { return ports{c, id} }
-
-// Trials implements [cove.Platform].
-func (c *Client) Trials(id cove.ID) cove.Trials { return trials{c, id} }
-
-// Snapshots implements [cove.Platform].
-func (c *Client) Snapshots() cove.Snapshots { return snapshots{c} }
-
-// Runs implements [cove.Platform].
-func (c *Client) Runs() cove.Runs { return runs{c} }
-
-// Admin implements [cove.Platform].
-func (c *Client) Admin() cove.Admin { return admin{c} }

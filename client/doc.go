@@ -13,6 +13,10 @@
 // foreground, a place in the queue, a stream. Lists and streams are read as
 // they are consumed, and a consumer that is slow slows down what it follows.
 //
-// The package must not hold logic of its own, retry what may have happened, or
+// A session that has expired is opened again, and what was to run in it runs in
+// the new one, once; the answer says so. [WithAutoRetry] switches that off.
+// Package retry is the whole of it. Nothing is asked twice for another reason.
+//
+// The package must not hold logic of its own, repeat what may have happened, or
 // show the key to anybody but the server it was given for.
 package client

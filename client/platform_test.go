@@ -116,7 +116,11 @@ func (r *remote) As(p cove.Principal) cove.Platform {
 	r.must(r.store.PutKey(r.t.Context(), &cove.Key{
 		ID: cove.NewID(), Name: p.Name, Tenant: p.Tenant, Hash: cove.HashSecret(secret), Scopes: p.Scopes, Limits: p.Limits, Defaults: p.Defaults,
 	}))
-	c, err := client.New(r.server.URL, secret)
+	var opts []client.Option
+	if on := r.options.AutoRetry; on != nil {
+		opts = append(opts, client.WithAutoRetry(*on))
+	}
+	c, err := client.New(r.server.URL, secret, opts...)
 	r.must(err)
 	r.clients = append(r.clients, c)
 	return c

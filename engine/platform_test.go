@@ -8,6 +8,7 @@ import (
 	"github.com/cove-sandbox/cove/engine"
 	"github.com/cove-sandbox/cove/platformtest"
 	"github.com/cove-sandbox/cove/provider/fake"
+	"github.com/cove-sandbox/cove/retry"
 	"github.com/cove-sandbox/cove/store/sqlite"
 )
 
@@ -47,11 +48,12 @@ type platform struct {
 	engine *engine.Engine
 	extras platformtest.Extras
 	set    func(*engine.Config)
+	retry  bool
 }
 
 func openPlatform(w *world, o platformtest.Options, extras platformtest.Extras) *platform {
 	w.t.Helper()
-	p := &platform{world: w, extras: extras, set: func(c *engine.Config) {
+	p := &platform{world: w, extras: extras, retry: o.AutoRetry != nil && *o.AutoRetry, set: func(c *engine.Config) {
 		c.MaxSessions, c.MaxMemory, c.Evict, c.QueueLength = o.MaxSessions, o.MaxMemory, o.Evict, o.QueueLength
 		c.Volumes, c.Shared, c.Flavors = o.Volumes, o.Shared, o.Flavors
 		c.OutputBudget, c.OutputKept = o.OutputBudget, o.OutputKept
@@ -74,7 +76,12 @@ func (p *platform) open() (err error) {
 	return err
 }
 
-func (p *platform) As(who cove.Principal) cove.Platform { return p.engine.As(who) }
+func (p *platform) As(who cove.Principal) cove.Platform {
+	if p.retry {
+		return retry.On(p.engine.As(who))
+	}
+	return p.engine.As(who)
+}
 
 func (p *platform) Extras() platformtest.Extras { return p.extras }
 

@@ -25,7 +25,7 @@ func (r *rig) pass(at time.Time) {
 }
 
 func expires(t *testing.T, s *suite) {
-	r := s.start(t, Options{})
+	r := s.start(t, Options{AutoRetry: new(false)})
 	p := r.user("acme")
 	spec := cove.Spec{User: "u", Thread: "t", Idle: shortest}
 	idle := r.session(p, spec)

@@ -36,6 +36,7 @@ type Options struct {
 	ExecTimeout  time.Duration // for programs that ask for none
 	MaxFileSize  cove.Bytes
 	Flavors      map[string]cove.Resources // nil means small, medium and large
+	AutoRetry    *bool                     // whether sessions that expired are opened again, as package retry has it
 }
 
 // Harness is one platform under test with state of its own.
@@ -153,6 +154,7 @@ func groups() []group {
 		{"idempotency", idempotencyCases()},
 		{"list", listCases()},
 		{"expiry", expiryCases()},
+		{"retry", retryCases()},
 		{"tenants", tenantCases()},
 		{"exec", execCases()},
 		{"output", outputCases()},
