@@ -99,13 +99,15 @@ func (f files) Remove(ctx context.Context, name string) error {
 	return err
 }
 
-// Unpack implements [cove.Files].
+// Unpack implements [cove.Files]. A file over the limit ends it.
 func (f files) Unpack(ctx context.Context, dir string, tar io.Reader) error {
 	_, err := inTree(ctx, f.v, f.at(cove.FileUnpack, dir), []*string{&dir}, func(ctx context.Context, t cove.Files) (struct{}, error) {
 		if tar == nil {
 			return struct{}{}, cove.InvalidField("body", "is missing")
 		}
-		return struct{}{}, t.Unpack(ctx, dir, tar)
+		bounded := capTar(tar, f.v.e.cfg.MaxFileSize)
+		defer bounded.stop()
+		return struct{}{}, t.Unpack(ctx, dir, bounded)
 	})
 	return err
 }

@@ -22,11 +22,16 @@ func (c *capped) Read(p []byte) (int, error) {
 	}
 	n, err := c.r.Read(p)
 	if int64(n) > c.left {
-		return 0, cove.Errorf(cove.Invalid, "the file is larger than %s, the most that may be written", c.most).
-			Reason(cove.ReasonFileTooLarge).With("limit", int64(c.most))
+		return 0, tooLarge(c.most, "the file is")
 	}
 	c.left -= int64(n)
 	return n, err
+}
+
+// tooLarge is the error about a file over the limit; format begins its sentence.
+func tooLarge(most cove.Bytes, format string, args ...any) error {
+	return cove.Errorf(cove.Invalid, format+" larger than %s, the most that may be written", append(args, most)...).
+		Reason(cove.ReasonFileTooLarge).With("limit", int64(most))
 }
 
 // leaving is a stream out of a session that is busy until it is closed.

@@ -1,6 +1,8 @@
 package platformtest
 
 import (
+	"archive/tar"
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -19,6 +21,7 @@ func fileCases() []testCase {
 		{"programs_see_files", programsSeeFiles},
 		{"whole_or_not_at_all", wholeOrNotAtAll},
 		{"too_large", fileTooLarge},
+		{"too_large_in_an_archive", archivedFileTooLarge},
 		{"large", largeFile},
 		{"list", listFiles},
 		{"mkdir_move_remove", mkdirMoveRemove},
@@ -130,6 +133,39 @@ func fileTooLarge(t *testing.T, s *suite) {
 	wantReason(t, p.Files(id).Write(r.ctx, "g", endless, 0o644), cove.Invalid, cove.ReasonFileTooLarge)
 	_, err = p.Files(id).Stat(r.ctx, "g")
 	wantCode(t, err, cove.NotFound)
+}
+
+// archivedFileTooLarge: each file of an archive has the bound of a file that is
+// written.
+func archivedFileTooLarge(t *testing.T, s *suite) {
+	r := s.start(t, Options{MaxFileSize: 4 * cove.KiB})
+	p := r.user("acme")
+	id := r.session(p, cove.Spec{}).ID
+	for name, size := range map[string]int{"just": 4 << 10, "over": 4<<10 + 1} {
+		var archive bytes.Buffer
+		w := tar.NewWriter(&archive)
+		for _, entry := range []string{"before-" + name, name, "after-" + name} {
+			content := strings.Repeat("x", 10)
+			if entry == name {
+				content = strings.Repeat("y", size)
+			}
+			r.must(w.WriteHeader(&tar.Header{Name: entry, Mode: 0o644, Size: int64(len(content))}), "write a header")
+			_, err := io.WriteString(w, content)
+			r.must(err, "write an entry")
+		}
+		r.must(w.Close(), "end the archive")
+		err := p.Files(id).Unpack(r.ctx, ".", &archive)
+		if name == "just" {
+			r.must(err, "unpack a file at the limit")
+			continue
+		}
+		wantReason(t, err, cove.Invalid, cove.ReasonFileTooLarge)
+		for _, gone := range []string{"over", "after-over"} {
+			_, err := p.Files(id).Stat(r.ctx, gone)
+			wantCode(t, err, cove.NotFound)
+		}
+		same(t, "a file before the one that was too large", r.read(p, id, "before-over"), strings.Repeat("x", 10))
+	}
 }
 
 func largeFile(t *testing.T, s *suite) {
