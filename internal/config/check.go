@@ -43,7 +43,7 @@ func orDefault(n, def int) int {
 // check refuses what each setting alone may be and all together may not.
 func (l *loader) check() error {
 	for _, look := range []func() error{
-		l.checkProviders, l.checkPolicy, l.checkNames, l.checkAddresses, l.checkRemote, l.checkDocker, l.checkRedis, l.checkPool, l.checkVolumes, l.checkEgress, l.checkModel,
+		l.checkProviders, l.checkPolicy, l.checkNames, l.checkAddresses, l.checkTLS, l.checkRemote, l.checkDocker, l.checkRedis, l.checkPool, l.checkVolumes, l.checkEgress, l.checkModel,
 	} {
 		if err := look(); err != nil {
 			return err
@@ -105,6 +105,16 @@ func (l *loader) checkAddresses() error {
 	}
 	if c.Preview.Addr != "" && c.Preview.Addr == c.Server.Addr {
 		return l.wrong("COVE_PREVIEW_ADDR", "is the address of the server itself; previews need another one, such as 127.0.0.1:8001")
+	}
+	return nil
+}
+
+// checkTLS wants a certificate and its key, or neither.
+func (l *loader) checkTLS() error {
+	for _, pair := range [][2]string{{"COVE_TLS_CERT", "COVE_TLS_KEY"}, {"COVE_TLS_KEY", "COVE_TLS_CERT"}} {
+		if l.config.IsSet(pair[0]) && !l.config.IsSet(pair[1]) {
+			return l.wrong(pair[0], "is set and %s is not; set both, or neither", pair[1])
+		}
 	}
 	return nil
 }

@@ -57,8 +57,12 @@ type Config struct {
 
 // Server is how cove serve and the on-demand daemon listen and end.
 type Server struct {
-	Addr       string        `env:"COVE_ADDR" key:"addr" flag:"addr" default:"127.0.0.1:8000" doc:"The address and port that cove serve listens on."`
-	DaemonIdle time.Duration `env:"COVE_DAEMON_IDLE" key:"daemon_idle" default:"600" min:"1" doc:"Seconds after which a daemon that was started on demand ends, when it has no session and nobody talks to it."`
+	Addr        string        `env:"COVE_ADDR" key:"addr" flag:"addr" default:"127.0.0.1:8000" doc:"The address and port that cove serve listens on."`
+	TLSCert     string        `env:"COVE_TLS_CERT" key:"tls_cert" shown:"none: the server speaks plain HTTP" doc:"The file with the server's certificate and those that vouch for it, in PEM. Set, the address speaks HTTPS only. A file that changes is read again."`
+	TLSKey      string        `env:"COVE_TLS_KEY" key:"tls_key" shown:"none" doc:"The file with the private key of that certificate, in PEM."`
+	Conns       int           `env:"COVE_CONNECTIONS" key:"connections" default:"8192" min:"1" max:"1000000" doc:"Connections to the address at once. One more is closed as soon as it comes."`
+	RemoteConns int           `env:"COVE_CONNECTIONS_PER_REMOTE" key:"connections_per_remote" default:"1024" min:"1" max:"1000000" doc:"Those of one remote address. Behind a proxy everybody has the proxy's, so set it as high as the other."`
+	DaemonIdle  time.Duration `env:"COVE_DAEMON_IDLE" key:"daemon_idle" default:"600" min:"1" doc:"Seconds after which a daemon that was started on demand ends, when it has no session and nobody talks to it."`
 }
 
 // Client is how commands reach a server.

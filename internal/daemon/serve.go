@@ -124,6 +124,11 @@ func (s *server) listen(ctx context.Context) (err error) {
 		if err != nil {
 			return cove.InvalidField("COVE_ADDR", "%s cannot be listened on (%s); set an address of this machine", s.cfg.Server.Addr, lastOp(err))
 		}
+		s.warnPlain(ctx)
+		if err := s.guard(); err != nil {
+			s.closeListeners()
+			return err
+		}
 	}
 	if s.socket, err = listenSocket(s.home.Socket()); err != nil {
 		s.closeListeners()
@@ -152,6 +157,9 @@ func (s *server) address() string {
 	if s.tcp == nil {
 		return s.home.socketURL()
 	}
+	if s.cfg.Server.TLSCert != "" {
+		return "https://" + s.tcp.Addr().String()
+	}
 	return "http://" + s.tcp.Addr().String()
 }
 
@@ -167,7 +175,11 @@ func (s *server) run(ctx context.Context, l *lock) error {
 	base, cut := context.WithCancel(context.WithoutCancel(ctx))
 	defer cut()
 	ended := make(chan error, 2)
-	servers := s.start(base, ended)
+	explain, err := explainer(s.cfg)
+	if err != nil {
+		return err
+	}
+	servers := s.start(base, ended, httpapi.Config{Health: s.health, Explain: explain, Verify: verifier(s.cfg), Logger: s.Logger, Version: s.Version})
 	s.Logger.InfoContext(ctx, "serving", slog.String("address", s.address()), slog.String("home", s.home.dir), slog.String("version", s.Version))
 	if s.Ready != nil {
 		s.Ready(Ready{
@@ -179,8 +191,9 @@ func (s *server) run(ctx context.Context, l *lock) error {
 	return errors.Join(err, drain(base, cut, servers))
 }
 
-// start serves every listener in the background.
-func (s *server) start(base context.Context, ended chan<- error) []*http.Server {
+// start serves every listener in the background, each with its own way to know
+// who asks.
+func (s *server) start(base context.Context, ended chan<- error, common httpapi.Config) []*http.Server {
 	keys := auth.New(s.parts.store)
 	byKey := func(r *http.Request) (cove.Principal, func(), error) {
 		return keys.Authenticate(r.Context(), auth.FromRequest(r))
@@ -199,10 +212,9 @@ func (s *server) start(base context.Context, ended chan<- error) []*http.Server 
 		if door.listener == nil {
 			continue
 		}
-		h := httpapi.New(httpapi.Config{ //nolint:contextcheck // requests have contexts of their own
-			Platform: s.parts.engine.As, Authenticate: door.authenticate, Health: s.health, Logger: s.Logger, Version: s.Version,
-		})
-		srv := httpapi.Server(s.traffic.watch(h), s.Logger)
+		own := common
+		own.Platform, own.Authenticate = s.parts.engine.As, door.authenticate
+		srv := httpapi.Server(s.traffic.watch(httpapi.New(own)), s.Logger) //nolint:contextcheck // requests have contexts of their own
 		srv.BaseContext = func(net.Listener) context.Context { return base }
 		srv.ConnContext = withPeer
 		servers = append(servers, srv)

@@ -29,6 +29,7 @@ func adminRoutes() []route {
 				{name: "session_id", kind: word, doc: "only those of this session"},
 				{name: "kind", kind: word, doc: "only those of this kind, or of all that begin so where it ends in a dot"},
 			}, pageParams...),
+			headers: []header{lastHeader},
 		},
 	}
 }
@@ -91,7 +92,7 @@ func (c *call) doctor() (wire.Page[cove.ProviderReport], error) {
 func (c *call) journal() error {
 	f := cove.EventFilter{Tenant: c.query.text("tenant"), Session: cove.ID(c.query.text("session_id")), Kind: c.query.text("kind")}
 	cursor := c.query.text("cursor")
-	if last := c.r.Header.Get("Last-Event-ID"); last != "" {
+	if last := c.r.Header.Get(lastHeader.name); last != "" {
 		cursor = last
 	}
 	if cursor != "" {

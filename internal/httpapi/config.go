@@ -23,6 +23,12 @@ type Config struct {
 	// Logger gets one line for each request, and the causes of errors. The
 	// default throws them away.
 	Logger *slog.Logger
+	// Explain judges a command under a policy and runs nothing; "" means the
+	// policy of the settings. nil: this server cannot.
+	Explain func(profile string, req cove.ExecRequest) (wire.Analysis, error)
+	// Verify attacks sandboxes of a provider, "" meaning the one of the settings,
+	// and calls found with how each attempt went. nil: this server cannot.
+	Verify func(ctx context.Context, provider string, found func(wire.Finding) error) error
 	// Version is the server's own, for /health and /openapi.json.
 	Version string
 
@@ -72,8 +78,11 @@ func Server(h http.Handler, logger *slog.Logger) *http.Server {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
 	}
+	one := new(http.Protocols)
+	one.SetHTTP1(true) // connections that are handed over, and bodies both ways at once
 	return &http.Server{
 		Handler:           h,
+		Protocols:         one,
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,

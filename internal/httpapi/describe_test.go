@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -40,7 +41,7 @@ func Describe() ([]byte, error) {
 		"openapi": "3.1.0",
 		"info":    object{"title": "Cove", "version": "dev", "description": "Sandboxes for code that nobody has read yet."},
 		"paths":   paths,
-		"components": object{"schemas": components, "securitySchemes": object{
+		"components": object{"schemas": components, "responses": s.problems(), "securitySchemes": object{
 			"bearer": object{"type": "http", "scheme": "bearer"},
 			"key":    object{"type": "apiKey", "in": "header", "name": "X-API-Key"},
 		}},
@@ -58,7 +59,7 @@ func (s schemas) operation(r route) object {
 		content["application/json"] = object{"schema": s.ref(r.body)}
 	}
 	if r.takes != "" {
-		content[r.takes] = object{"schema": object{"type": "string", "format": "binary"}}
+		content[r.takes] = object{"schema": bodyOf(r.takes)}
 	}
 	if len(content) > 0 {
 		op["requestBody"] = object{"content": content}
@@ -67,6 +68,19 @@ func (s schemas) operation(r route) object {
 		op["security"] = []object{}
 	}
 	return op
+}
+
+// bodyOf describes a body that is not JSON.
+func bodyOf(media string) object {
+	octets := object{"type": "string", "format": "binary"}
+	if media != formType {
+		return octets
+	}
+	return object{"type": "object", "properties": object{
+		"path": object{"type": "string", "description": "the name of the next file, below the directory of the request; left out, its filename"},
+		"mode": object{"type": "string", "description": "permissions of the next file in octal"},
+		"file": object{"type": "array", "items": octets, "description": "parts with a filename, under any name"},
+	}}
 }
 
 func operationID(r route) string {
@@ -96,6 +110,9 @@ func parameters(r route) []object {
 		}
 		list = append(list, object{"name": p.name, "in": "query", "required": p.must, "description": p.doc, "schema": schema})
 	}
+	for _, h := range r.headers {
+		list = append(list, object{"name": h.name, "in": "header", "required": false, "description": h.doc, "schema": object{"type": "string"}})
+	}
 	return list
 }
 
@@ -114,12 +131,43 @@ func (s schemas) responses(r route) object {
 	if len(content) > 0 {
 		good["content"] = content
 	}
+	all := object{strconv.Itoa(r.status): good, "default": object{"$ref": responseRef + "Problem"}}
+	if slices.ContainsFunc(r.headers, func(h header) bool { return h.name == "Range" }) {
+		all["206"] = object{"description": "Partial Content: the range", "content": content}
+	}
+	for status, fits := range faults {
+		if fits(r) {
+			all[status] = object{"$ref": responseRef + "Problem" + status}
+		}
+	}
+	return all
+}
+
+const responseRef = "#/components/responses/"
+
+// faults are the statuses that callers must be ready for, and the routes that
+// answer with them. What else can go wrong is in the code of the problem.
+var faults = map[string]func(route) bool{
+	"401": func(r route) bool { return !r.open },
+	"413": func(r route) bool { return r.body != nil || r.takes != "" },
+	"416": func(r route) bool { return slices.ContainsFunc(r.headers, func(h header) bool { return h.name == "Range" }) },
+	"429": func(r route) bool { return !r.open },
+	"507": func(r route) bool { return r.takes != "" },
+}
+
+// problems are the answers in faults, and the one for all others.
+func (s schemas) problems() object {
+	content := object{wire.ProblemType: object{"schema": s.ref(reflect.TypeFor[wire.Problem]())}}
+	text := func(name, description string) object {
+		return object{name: object{"description": description, "schema": object{"type": "string"}}}
+	}
 	return object{
-		strconv.Itoa(r.status): good,
-		"default": object{
-			"description": "The platform could not do it",
-			"content":     object{wire.ProblemType: object{"schema": s.ref(reflect.TypeFor[wire.Problem]())}},
-		},
+		"Problem":    object{"description": "The platform could not do it", "content": content},
+		"Problem401": object{"description": "No valid key was shown", "content": content, "headers": text("WWW-Authenticate", "Bearer")},
+		"Problem413": object{"description": "The body, or a file in it, is larger than may be", "content": content},
+		"Problem416": object{"description": "The range is outside of the file", "content": content, "headers": text("Content-Range", "bytes */ and the size of the file")},
+		"Problem429": object{"description": "No room now, or more requests than the key may make", "content": content, "headers": text("Retry-After", "seconds")},
+		"Problem507": object{"description": "The workspace has no room for the bytes or the file", "content": content},
 	}
 }
 
@@ -178,11 +226,7 @@ func (s schemas) components() (map[string]*jsonschema.Schema, error) {
 	for t, name := range s.known {
 		own := maps.Clone(refs)
 		delete(own, t)
-		for f := range t.Fields() {
-			if f.Anonymous {
-				delete(own, f.Type) // its fields are t's own
-			}
-		}
+		disown(own, t)
 		schema, err := jsonschema.ForType(t, &jsonschema.ForOptions{TypeSchemas: own})
 		if err != nil {
 			return nil, fmt.Errorf("describe %s: %w", name, err)
@@ -194,6 +238,17 @@ func (s schemas) components() (map[string]*jsonschema.Schema, error) {
 		all[name] = schema
 	}
 	return all, nil
+}
+
+// disown takes the structs that are embedded in t out of what is known: their
+// fields are t's own.
+func disown(known map[reflect.Type]*jsonschema.Schema, t reflect.Type) {
+	for f := range t.Fields() {
+		if f.Anonymous {
+			delete(known, f.Type)
+			disown(known, f.Type)
+		}
+	}
 }
 
 // plainRefs takes back the null that the generator adds to a reference behind

@@ -13,16 +13,59 @@ import (
 
 const tarType = "application/x-tar"
 
+// readFile answers with a file or a part of it. A file whose size is known has
+// Content-Length; one that changes while it is opened, or whose name is a link,
+// comes without, and ends where it ends.
 func (c *call) readFile() error {
 	name := c.query.text("path")
-	if spec := c.r.Header.Get("Range"); spec != "" && !c.query.has("offset") && !c.query.has("length") && c.r.Header.Get("If-Range") == "" {
-		return c.readRange(name, spec)
-	}
-	body, err := c.files().Read(c.r.Context(), name, c.query.number("offset"), c.query.number("length"))
+	offset, length := c.query.number("offset"), c.query.number("length")
+	before, err := c.files().Stat(c.r.Context(), name)
 	if err != nil {
 		return err
 	}
-	return c.download(http.StatusOK, octets, body)
+	c.w.Header().Set("Accept-Ranges", "bytes")
+	if spec := c.r.Header.Get("Range"); spec != "" && before.Mode.IsRegular() && !c.query.has("offset") && !c.query.has("length") && c.r.Header.Get("If-Range") == "" {
+		from, length, err := parseRange(spec, int64(before.Size))
+		if err != nil {
+			c.w.Header().Set("Content-Range", fmt.Sprintf("bytes */%d", before.Size))
+			return err
+		}
+		if length > 0 {
+			return c.readPart(name, from, length, int64(before.Size))
+		}
+	}
+	body, err := c.files().Read(c.r.Context(), name, offset, length)
+	if err != nil {
+		return err
+	}
+	after, err := c.files().Stat(c.r.Context(), name)
+	if err != nil || !sameFile(before, after) {
+		return c.download(http.StatusOK, octets, body, unknown) // what was opened is still there to be read
+	}
+	size := max(0, int64(before.Size)-offset)
+	if length > 0 {
+		size = min(size, length)
+	}
+	return c.download(http.StatusOK, octets, body, size)
+}
+
+// headFile answers what readFile would say about a whole file, without reading it.
+func (c *call) headFile() error {
+	info, err := c.files().Stat(c.r.Context(), c.query.text("path"))
+	if err != nil {
+		return err
+	}
+	if info.Mode.IsDir() {
+		return cove.Errorf(cove.Invalid, "%.200q is a directory; …/files/stat describes it", info.Path)
+	}
+	h := c.w.Header()
+	h.Set("Accept-Ranges", "bytes")
+	if info.Mode.IsRegular() {
+		h.Set("Content-Length", strconv.FormatInt(int64(info.Size), 10))
+	}
+	c.attach(octets)
+	c.w.WriteHeader(http.StatusOK)
+	return nil
 }
 
 func (c *call) readArchive() error {
@@ -30,37 +73,26 @@ func (c *call) readArchive() error {
 	if err != nil {
 		return err
 	}
-	return c.download(http.StatusOK, tarType, body)
+	return c.download(http.StatusOK, tarType, body, unknown)
 }
 
-// readRange answers with the part of a file that a Range header names. A
-// header of another form than one range of bytes counts as none.
-func (c *call) readRange(name, spec string) error {
-	info, err := c.files().Stat(c.r.Context(), name)
-	if err != nil {
-		return err
-	}
-	size := int64(info.Size)
-	from, length, err := parseRange(spec, size)
-	if err != nil {
-		c.w.Header().Set("Content-Range", fmt.Sprintf("bytes */%d", size))
-		return err
-	}
-	status := http.StatusOK
-	if length > 0 {
-		status = http.StatusPartialContent
-		c.w.Header().Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", from, from+length-1, size))
-	}
+// sameFile reports whether a file of a known size is as it was.
+func sameFile(a, b cove.FileInfo) bool {
+	return a.Mode.IsRegular() && a.Size > 0 && a.Size == b.Size && a.Mode == b.Mode && a.Modified.Equal(b.Modified)
+}
+
+// readPart answers with a part of a file of a size.
+func (c *call) readPart(name string, from, length, size int64) error {
 	body, err := c.files().Read(c.r.Context(), name, from, length)
 	if err != nil {
-		c.w.Header().Del("Content-Range")
 		return err
 	}
-	return c.download(status, octets, body)
+	c.w.Header().Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", from, from+length-1, size))
+	return c.download(http.StatusPartialContent, octets, body, length)
 }
 
 // parseRange reads bytes=a-b, bytes=a- or bytes=-n for a file of a size. A
-// length of 0 means the whole file.
+// header of another form counts as none: a length of 0 means the whole file.
 func parseRange(spec string, size int64) (from, length int64, err error) {
 	unit, spans, _ := strings.Cut(spec, "=")
 	first, last, ok := strings.Cut(spans, "-")
@@ -92,36 +124,55 @@ func parseRange(spec string, size int64) (from, length int64, err error) {
 	return a, min(b, size-1) - a + 1, nil
 }
 
-// download answers with the bytes of body, a piece at a time. An error before
-// the first piece is answered as such; one after it breaks the connection off.
-func (c *call) download(status int, media string, body io.ReadCloser) error {
+// unknown is the size of a download that nobody knows yet.
+const unknown = -1
+
+// attach says what an answer is. What comes out of a sandbox must never run in
+// a browser as ours.
+func (c *call) attach(media string) {
+	h := c.w.Header()
+	h.Set("Content-Type", media)
+	h.Set("Content-Disposition", "attachment")
+	h.Set("Content-Security-Policy", "sandbox; default-src 'none'")
+}
+
+// download answers with the bytes of body, a piece at a time, and no more than
+// size. An error before the first piece is answered as such; one after it, or an
+// end before size, breaks the connection off.
+func (c *call) download(status int, media string, body io.ReadCloser, size int64) error {
 	defer body.Close() //nolint:errcheck // only read
+	var src io.Reader = body
+	if size != unknown {
+		src = io.LimitReader(body, size)
+	}
 	buf := make([]byte, 64<<10)
-	for begun := false; ; {
-		n, err := body.Read(buf)
+	for begun, sent := false, int64(0); ; {
+		n, err := src.Read(buf)
 		end := errors.Is(err, io.EOF)
 		if err != nil && !end && !begun {
+			c.w.Header().Del("Content-Range")
 			return err
 		}
 		if !begun {
 			begun = true
-			h := c.w.Header()
-			h.Set("Content-Type", media)
-			// What comes out of a sandbox must never run in a browser as ours.
-			h.Set("Content-Disposition", "attachment")
-			h.Set("Content-Security-Policy", "sandbox; default-src 'none'")
+			c.attach(media)
+			if size != unknown {
+				c.w.Header().Set("Content-Length", strconv.FormatInt(size, 10))
+			}
 			c.w.WriteHeader(status)
 		}
-		if n > 0 {
+		if sent += int64(n); n > 0 {
 			c.deadline()
 			if _, err := c.w.Write(buf[:n]); err != nil {
 				return cove.Wrap(cove.Canceled, err, "the client went away")
 			}
 		}
-		if end {
+		switch {
+		case end && size != unknown && sent < size:
+			c.abort(cove.Errorf(cove.Unavailable, "the file got shorter while it was read; read it again"))
+		case end:
 			return nil
-		}
-		if err != nil {
+		case err != nil:
 			c.abort(err)
 		}
 	}

@@ -27,6 +27,8 @@ type fake struct {
 	fail  error  // what every method answers, if set
 	count int    // elements in every list; 0 means 3
 
+	size cove.Bytes // of every file; 0: one that is none
+
 	exec    func(ctx context.Context, req cove.ExecRequest) (*cove.Execution, error)
 	open    func(ctx context.Context, req cove.OpenRequest) (*cove.Session, error)
 	connect func(ctx context.Context, pid cove.PID, offset int64) iter.Seq2[cove.Chunk, error]

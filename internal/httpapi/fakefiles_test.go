@@ -16,8 +16,8 @@ type fakeFiles struct {
 
 func (f fakeFiles) Stat(_ context.Context, name string) (cove.FileInfo, error) {
 	info := filled[cove.FileInfo]()
-	if f.read != nil {
-		info.Size = 10
+	if f.size > 0 {
+		info.Size, info.Mode = f.size, 0o644
 	}
 	return info, f.note(cove.FileStat, args(f.id, name), info)
 }

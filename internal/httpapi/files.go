@@ -23,8 +23,10 @@ func fileRoutes() []route {
 			query: []param{
 				name, {name: "offset", kind: number, doc: "bytes to leave out"}, {name: "length", kind: number, doc: "bytes to read; left out, to the end"},
 			},
+			headers: []header{{"Range", "one range of bytes, such as bytes=0-99; the answer is 206"}},
 		},
-		{method: http.MethodPut, pattern: files, summary: "Replace a file; its mode is that of X-File-Mode in octal, or 0644", takes: octets, deed: act((*call).writeFile), query: []param{name}},
+		{method: http.MethodHead, pattern: files, summary: "Ask for the size of a file without reading it", gives: octets, deed: deed{status: http.StatusOK, do: (*call).headFile}, query: []param{name}},
+		{method: http.MethodPut, pattern: files, summary: "Replace a file; it is whole or not there", takes: octets, deed: act((*call).writeFile), query: []param{name}, headers: []header{modeHeader}},
 		{method: http.MethodDelete, pattern: files, summary: "Delete a file or a whole directory", deed: act((*call).removeFile), query: []param{name}},
 		{
 			method: http.MethodGet, pattern: files + "/list", summary: "List what is below a directory", events: "file, end",
@@ -39,7 +41,7 @@ func fileRoutes() []route {
 			deed: deed{status: http.StatusOK, do: (*call).watch}, query: []param{dir},
 		},
 		{method: http.MethodGet, pattern: archive, summary: "Read a directory as a tar", gives: tarType, deed: deed{status: http.StatusOK, do: (*call).readArchive}, query: []param{dir}},
-		{method: http.MethodPut, pattern: archive, summary: "Extract a tar into a directory", takes: tarType, deed: act((*call).unpack), query: []param{dir}},
+		{method: http.MethodPut, pattern: archive, summary: "Extract a tar into a directory; each file is whole or not there, and those before one that is refused stay", takes: tarType, deed: act((*call).unpack), query: []param{dir}},
 	}
 }
 
@@ -51,13 +53,18 @@ func (c *call) dir() string {
 	return cove.WorkspacePath
 }
 
+// fileMode is the mode that the request asks for, or 0644.
+func (c *call) fileMode() (fs.FileMode, error) {
+	if text := c.r.Header.Get(modeHeader.name); text != "" {
+		return wire.ParseMode(text)
+	}
+	return 0o644, nil
+}
+
 func (c *call) writeFile() error {
-	mode := fs.FileMode(0o644)
-	if text := c.r.Header.Get("X-File-Mode"); text != "" {
-		var err error
-		if mode, err = wire.ParseMode(text); err != nil {
-			return err
-		}
+	mode, err := c.fileMode()
+	if err != nil {
+		return err
 	}
 	body := c.upload()
 	return body.settle(c.files().Write(c.r.Context(), c.query.text("path"), body, mode))

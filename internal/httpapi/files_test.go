@@ -20,6 +20,7 @@ const filesPath = "/api/sandboxes/x/files?path=f"
 
 func TestRanges(t *testing.T) {
 	r := serve(t)
+	r.fake.size = 10
 	r.fake.read = func(offset, length int64) (io.ReadCloser, error) {
 		text := "0123456789"[offset:]
 		if length > 0 {
@@ -52,6 +53,9 @@ func TestRanges(t *testing.T) {
 		a := r.send("GET", filesPath, "", "Range", c.header)
 		if a.status != c.status || a.header.Get("Content-Range") != c.content || c.body != "" && a.body != c.body {
 			t.Errorf("%s: %d %q %q", c.header, a.status, a.header.Get("Content-Range"), a.body)
+		}
+		if size := fmt.Sprint(len(a.body)); a.header.Get("Accept-Ranges") != "bytes" || a.header.Get("Content-Length") != size {
+			t.Errorf("%s: %s bytes, and the header says %v", c.header, size, a.header)
 		}
 	}
 	if a := r.send("GET", filesPath, "", "Range", "bytes=0-3", "If-Range", `"tag"`); a.status != 200 {

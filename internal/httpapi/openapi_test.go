@@ -54,16 +54,17 @@ func TestReferences(t *testing.T) {
 	var doc struct {
 		OpenAPI    string
 		Paths      map[string]map[string]struct{ OperationID string }
-		Components struct{ Schemas map[string]any }
+		Components map[string]map[string]any
 	}
 	body := serve(t).send("GET", "/openapi.json", "").body
 	if err := json.Unmarshal([]byte(body), &doc); err != nil || doc.OpenAPI != "3.1.0" {
 		t.Fatalf("%q %v", doc.OpenAPI, err)
 	}
 	for _, part := range strings.Split(body, `"$ref": "`)[1:] {
-		name, ok := strings.CutPrefix(part[:strings.Index(part, `"`)], "#/components/schemas/")
-		if _, there := doc.Components.Schemas[name]; !ok || !there {
-			t.Errorf("a reference leads to %q, which is not there", name)
+		ref, ok := strings.CutPrefix(part[:strings.Index(part, `"`)], "#/components/")
+		kind, name, _ := strings.Cut(ref, "/")
+		if _, there := doc.Components[kind][name]; !ok || !there {
+			t.Errorf("a reference leads to %q, which is not there", ref)
 		}
 	}
 	names := map[string]string{}

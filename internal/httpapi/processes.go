@@ -22,7 +22,7 @@ func processRoutes() []route {
 		{
 			method: http.MethodGet, pattern: one, summary: "Follow the output of a background program to its end", events: "stdout, stderr, exit",
 			deed:  deed{status: http.StatusOK, do: (*call).connect},
-			query: []param{{name: "offset", kind: number, doc: "bytes to leave out; Last-Event-ID wins"}},
+			query: []param{{name: "offset", kind: number, doc: "bytes to leave out; Last-Event-ID wins"}}, headers: []header{lastHeader},
 		},
 		{method: http.MethodGet, pattern: one + "/wait", summary: "Wait for the end of a background program", deed: get((*call).wait)},
 		{method: http.MethodPost, pattern: one + "/input", summary: "Write to a program's standard input", limit: commandLimit, deed: actOn((*call).input)},
@@ -74,7 +74,7 @@ func (c *call) connect() error {
 		return err
 	}
 	offset := c.query.number("offset")
-	if last := c.r.Header.Get("Last-Event-ID"); last != "" {
+	if last := c.r.Header.Get(lastHeader.name); last != "" {
 		if offset, err = strconv.ParseInt(last, 10, 64); err != nil || offset < 0 {
 			return cove.InvalidField("Last-Event-ID", "%.40q is not an offset", last)
 		}

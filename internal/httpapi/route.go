@@ -17,8 +17,19 @@ type route struct {
 	takes   string // the media type of a body that is not JSON
 	gives   string // the media type of an answer that is not JSON
 	events  string // what the event stream holds, where there is one
+	headers []header
 	deed
 }
+
+// header is one that changes what a route does.
+type header struct{ name, doc string }
+
+// Headers of several routes.
+var (
+	modeHeader = header{"X-File-Mode", "permissions in octal, such as 0755; left out, 0644"}
+	onceHeader = header{idempotencyKey, "a name for this request; the same one again gets the first answer and does nothing"}
+	lastHeader = header{"Last-Event-ID", "go on after this event of a stream that broke off"}
+)
 
 // hasHead reports whether a route also answers HEAD: one that gives a value at
 // once, not a stream or a file.
@@ -86,6 +97,6 @@ func actOn[B any](do func(*call, B) error) deed {
 func table() []route {
 	return slices.Concat(
 		sessionRoutes(), networkRoutes(), snapshotRoutes(), trialRoutes(), executeRoutes(), processRoutes(), codeRoutes(),
-		fileRoutes(), portRoutes(), adminRoutes(), taskRoutes(), runRoutes(), healthRoutes(),
+		fileRoutes(), uploadRoutes(), portRoutes(), adminRoutes(), toolRoutes(), taskRoutes(), runRoutes(), healthRoutes(),
 	)
 }

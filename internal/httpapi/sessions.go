@@ -16,7 +16,8 @@ func sessionRoutes() []route {
 	return []route{
 		{
 			method: http.MethodPost, pattern: "/api/sandboxes", summary: "Open a session: the live one of this user and thread, or a new one", events: "queue, session",
-			deed: deed{body: reflect.TypeFor[wire.OpenRequest](), answer: reflect.TypeFor[wire.Session](), status: http.StatusCreated, do: (*call).open},
+			deed:    deed{body: reflect.TypeFor[wire.OpenRequest](), answer: reflect.TypeFor[wire.Session](), status: http.StatusCreated, do: (*call).open},
+			headers: []header{onceHeader},
 		},
 		{method: http.MethodGet, pattern: "/api/sandboxes", summary: "List sessions", deed: get((*call).list), query: append([]param{
 			{name: "project_name", kind: word, doc: "only those of this project"},

@@ -13,7 +13,7 @@ func snapshotRoutes() []route {
 		{method: http.MethodPost, pattern: one + "/pause", summary: "Freeze all that runs in a session", deed: get((*call).pause)},
 		{method: http.MethodPost, pattern: one + "/resume", summary: "Let a paused session go on", deed: get((*call).resume)},
 		{method: http.MethodPost, pattern: one + "/snapshot", summary: "Save the files of a session", deed: post(http.StatusCreated, (*call).snapshot)},
-		{method: http.MethodPost, pattern: one + "/fork", summary: "Open a second session with the same files", deed: post(http.StatusCreated, (*call).fork)},
+		{method: http.MethodPost, pattern: one + "/fork", summary: "Open a second session with the same files", deed: post(http.StatusCreated, (*call).fork), headers: []header{onceHeader}},
 		{method: http.MethodGet, pattern: "/api/snapshots", summary: "List snapshots", deed: get((*call).snapshots), query: append([]param{
 			{name: "session_id", kind: word, doc: "only those of this session"},
 		}, pageParams...)},

@@ -15,10 +15,12 @@ const (
 	OnTrial   = "trial"   // a Trial; the last event
 	OnResult  = "result"  // a CodeResult; the last event
 	OnQueue   = "queue"   // a QueuePlace
-	OnSession = "session" // a Session; the last event
+	OnSession = "session" // a Session; the last event, but before code runs in it
 	OnFile    = "file"    // a File
 	OnChange  = "change"  // a Change
 	OnEvent   = "event"   // an Event of the journal; the event's id is its seq
+	OnFinding = "finding" // a Finding
+	OnVerdict = "verdict" // a Verdict; the last event
 	OnEnd     = "end"     // nothing; the last event of a list that is whole
 	OnError   = "error"   // a Problem; the last event
 )

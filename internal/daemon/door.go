@@ -1,0 +1,45 @@
+//go:build !lean
+
+package daemon
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/cove-sandbox/cove/internal/httpapi"
+)
+
+// guard puts the bounds on connections, and TLS, in front of the address.
+func (s *server) guard() error {
+	bounded := httpapi.Limit(s.tcp, httpapi.Bounds{All: s.cfg.Server.Conns, PerRemote: s.cfg.Server.RemoteConns, Refused: s.refused()})
+	secured, err := secure(bounded, s.cfg.Server, s.Logger)
+	if err == nil {
+		s.tcp = secured
+	}
+	return err
+}
+
+// refusedEvery is how often the log tells of connections that were too many:
+// a flood must not fill it.
+const refusedEvery = 10 * time.Second
+
+// refused returns what logs connections that were closed because of a bound.
+func (s *server) refused() func(net.Addr) {
+	var mu sync.Mutex
+	var last time.Time
+	count := 0
+	return func(remote net.Addr) {
+		mu.Lock()
+		defer mu.Unlock()
+		count++
+		if time.Since(last) < refusedEvery {
+			return
+		}
+		s.Logger.LogAttrs(context.Background(), slog.LevelWarn, "too many connections, see COVE_CONNECTIONS and COVE_CONNECTIONS_PER_REMOTE",
+			slog.String("remote", remote.String()), slog.Int("closed", count))
+		last, count = time.Now(), 0
+	}
+}
