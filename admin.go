@@ -12,23 +12,28 @@ type Admin interface {
 	CreateKey(ctx context.Context, req KeyRequest) (*Key, string, error)
 	Keys(ctx context.Context) iter.Seq2[*Key, error]
 	RevokeKey(ctx context.Context, id ID) error
+	// Tenant reports on a tenant. The caller's own needs no more than ScopeRead.
 	Tenant(ctx context.Context, name string) (*TenantReport, error)
 	SetTenant(ctx context.Context, t Tenant) error
 	Stats(ctx context.Context) (*Stats, error)
 	Tasks(ctx context.Context) ([]TaskStatus, error)
 	// ControlTask does one thing to one task, or to all when name is "".
 	ControlTask(ctx context.Context, name string, do TaskVerb) ([]TaskStatus, error)
+	// Events reads the journal. A caller that is no admin, but holds ScopeRead, may
+	// see the lines of its own tenant, and gets them where f names none.
 	Events(ctx context.Context, f EventFilter) iter.Seq2[Event, error]
 	Doctor(ctx context.Context) ([]ProviderReport, error)
 }
 
-// TenantReport is a tenant, its bounds and what it uses.
+// TenantReport is a tenant, its bounds, what it holds now and what it has used
+// in all.
 type TenantReport struct {
 	Tenant
 
-	Sessions int           `json:"sessions"`
-	Memory   Bytes         `json:"memory"`
-	CPU      time.Duration `json:"cpu"`
+	Sessions int         `json:"sessions"`
+	Memory   Bytes       `json:"memory"`
+	Used     Consumption `json:"used"`
+	Cost     *Cost       `json:"cost,omitempty"` // of Used; nil where the operator named no prices
 }
 
 // Stats is the state of the platform in numbers. A caller that is no admin

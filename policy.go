@@ -27,6 +27,7 @@ type Action struct {
 	Exec      *ExecRequest // when running a program
 	Code      *CodeRequest // when running code
 	Path      string       // when touching a file
+	Tenant    string       // when asking about one tenant
 }
 
 // Policy decides. Decide is pure: no I/O, no clock, no chance, so that a

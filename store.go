@@ -36,17 +36,18 @@ type SessionStore interface {
 
 // KeyStore keeps keys.
 type KeyStore interface {
-	PutKey(ctx context.Context, k *Key) error // inserts or replaces
-	KeyByHash(ctx context.Context, hash []byte) (*Key, error)
+	PutKey(ctx context.Context, k *Key) error                 // inserts or replaces
+	KeyByHash(ctx context.Context, hash []byte) (*Key, error) // NotFound
+	KeyByID(ctx context.Context, id ID) (*Key, error)         // NotFound
 	Keys(ctx context.Context) iter.Seq2[*Key, error]
 }
 
-// TenantStore keeps tenants and how much CPU time they have used.
+// TenantStore keeps tenants and what they have consumed.
 type TenantStore interface {
 	PutTenant(ctx context.Context, t *Tenant) error
 	GetTenant(ctx context.Context, name string) (*Tenant, error) // NotFound
-	// AddCPU adds to what a tenant has used and returns the sum.
-	AddCPU(ctx context.Context, tenant string, d time.Duration) (time.Duration, error)
+	// AddUsage adds to what a tenant has consumed and returns the sum.
+	AddUsage(ctx context.Context, tenant string, by Consumption) (Consumption, error)
 }
 
 // SnapshotStore keeps the records of snapshots.
@@ -70,7 +71,7 @@ type Claim struct {
 	Tenant    string
 	Key       string
 	Digest    string // of the request
-	Result    ID     // "" while the first request is still at work
+	Result    ID     // what the first request made, or makes if it comes to that; may be a name or a number as text
 	ExpiresAt time.Time
 }
 

@@ -101,8 +101,9 @@ func Scopes() []Scope {
 // Trait is what the one road needs to know about a verb.
 type Trait struct {
 	Scope   Scope
-	Reads   bool // changes nothing: journaled only when denied
-	Durable bool // waits until its journal line is on the disk
+	Own     Scope // does as well where the action is about the caller's own tenant; "" for none
+	Reads   bool  // changes nothing: journaled only when denied
+	Durable bool  // waits until its journal line is on the disk
 }
 
 var traits = map[Verb]Trait{
@@ -136,10 +137,10 @@ var traits = map[Verb]Trait{
 	RunSubmit: {Scope: ScopeRuns}, RunGet: {Scope: ScopeRuns, Reads: true}, RunWait: {Scope: ScopeRuns, Reads: true}, RunDelete: {Scope: ScopeRuns},
 
 	AdminCreateKey: {Scope: ScopeAdmin, Durable: true}, AdminKeys: {Scope: ScopeAdmin, Reads: true},
-	AdminRevokeKey: {Scope: ScopeAdmin, Durable: true}, AdminTenant: {Scope: ScopeAdmin, Reads: true},
+	AdminRevokeKey: {Scope: ScopeAdmin, Durable: true}, AdminTenant: {Scope: ScopeAdmin, Own: ScopeRead, Reads: true},
 	AdminSetTenant: {Scope: ScopeAdmin, Durable: true}, AdminStats: {Scope: ScopeRead, Reads: true},
 	AdminTasks: {Scope: ScopeAdmin, Reads: true}, AdminControlTask: {Scope: ScopeAdmin},
-	AdminEvents: {Scope: ScopeAdmin, Reads: true}, AdminDoctor: {Scope: ScopeRead, Reads: true},
+	AdminEvents: {Scope: ScopeAdmin, Own: ScopeRead, Reads: true}, AdminDoctor: {Scope: ScopeRead, Reads: true},
 }
 
 // Trait returns what is known about v. A verb that nobody wrote down needs

@@ -83,7 +83,7 @@ func (r *remote) open() error {
 		Archives: archives, Output: output, Node: "test", Kernels: fake.Kernels{}, Runner: fake.Runner{},
 		MaxSessions: o.MaxSessions, MaxMemory: o.MaxMemory, Evict: o.Evict, QueueLength: o.QueueLength,
 		Volumes: o.Volumes, Shared: o.Shared, Flavors: o.Flavors, OutputBudget: o.OutputBudget, OutputKept: o.OutputKept,
-		ExecTimeout: o.ExecTimeout, MaxFileSize: o.MaxFileSize,
+		ExecTimeout: o.ExecTimeout, MaxFileSize: o.MaxFileSize, Prices: o.Prices,
 	})
 	if err != nil {
 		return err

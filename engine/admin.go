@@ -83,15 +83,18 @@ func (p admin) RevokeKey(ctx context.Context, id cove.ID) error {
 
 // Tenant implements [cove.Admin]. A tenant nobody wrote down has no bounds.
 func (p admin) Tenant(ctx context.Context, name string) (*cove.TenantReport, error) {
-	return act(ctx, p.v, p.does(cove.AdminTenant), func(ctx context.Context, _ *step) (*cove.TenantReport, error) {
+	a := p.does(cove.AdminTenant)
+	a.Tenant = name
+	return act(ctx, p.v, a, func(ctx context.Context, _ *step) (*cove.TenantReport, error) {
 		if err := cove.ValidTenant(name); err != nil {
 			return nil, err
 		}
+		p.v.e.bookAll(name)
 		k, err := p.v.e.tenants.load(ctx, name)
 		if err != nil {
 			return nil, err
 		}
-		r := &cove.TenantReport{Tenant: cove.Tenant{Name: name, Quota: k.quota}, CPU: k.used}
+		r := &cove.TenantReport{Tenant: k.rec, Used: k.used, Cost: p.v.e.cfg.Prices.Of(k.used)}
 		r.Sessions, r.Memory = p.v.e.gate.Of(name)
 		return r, nil
 	})
@@ -135,9 +138,15 @@ func (p admin) ControlTask(ctx context.Context, name string, do cove.TaskVerb) (
 	})
 }
 
-// Events implements [cove.Admin].
+// Events implements [cove.Admin]. Who may not see all sees those of its own
+// tenant.
 func (p admin) Events(ctx context.Context, f cove.EventFilter) iter.Seq2[cove.Event, error] {
-	return actSeq(ctx, p.v, p.does(cove.AdminEvents), func(ctx context.Context, _ *step) (iter.Seq2[cove.Event, error], error) {
+	if f.Tenant == "" && !p.v.p.May(cove.ScopeAdmin) {
+		f.Tenant = p.v.p.Tenant
+	}
+	a := p.does(cove.AdminEvents)
+	a.Tenant = f.Tenant
+	return actSeq(ctx, p.v, a, func(ctx context.Context, _ *step) (iter.Seq2[cove.Event, error], error) {
 		return p.v.e.cfg.Journal.Events(ctx, f), nil
 	})
 }

@@ -202,7 +202,7 @@ func TestKeyAndTenantBounds(t *testing.T) {
 	if err := p.Admin().SetTenant(t.Context(), cove.Tenant{Name: cove.DefaultTenant, Quota: cove.Bounds{CPUSeconds: 1e-12}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.store.AddCPU(t.Context(), cove.DefaultTenant, 1); err != nil {
+	if _, err := w.store.AddUsage(t.Context(), cove.DefaultTenant, cove.Consumption{CPU: 1}); err != nil {
 		t.Fatal(err)
 	}
 	again := w // a restart reads what was used

@@ -69,6 +69,8 @@ type Config struct {
 	OutputBudget cove.Bytes // of one stream, in an answer; 0: 20 KiB
 	OutputKept   cove.Bytes // of one program, on disk; 0: 16 MiB
 	MaxFileSize  cove.Bytes // of one file that a caller writes; 0: 100 MiB
+
+	Prices cove.Prices // for the estimates in reports on tenants; without a currency there are none
 }
 
 // BuiltinFlavors are the sizes that exist unless the operator says otherwise.

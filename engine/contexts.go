@@ -49,6 +49,9 @@ func (c contexts) Run(ctx context.Context, req cove.CodeRequest) (*cove.CodeResu
 		if err := req.Validate(); err != nil {
 			return nil, err
 		}
+		if _, err := c.v.e.tenants.check(ctx, c.v.p.Tenant); err != nil {
+			return nil, err
+		}
 		sandbox, err := st.lease.enter()
 		if err != nil {
 			return nil, err
@@ -106,6 +109,7 @@ func (e *Engine) runCode(ctx context.Context, l *lease, s *slot, sandbox cove.Sa
 	}
 	out.Context, out.Provider, out.Session = s.info.Name, l.provider(), l.id
 	e.tenants.count(l.tenant, tally{execs: 1})
+	e.tenants.add(l.tenant, cove.Consumption{CPU: out.CPU})
 	return out, l.settle(id, log, &out.Execution)
 }
 

@@ -84,6 +84,7 @@ func (e *Engine) Close(ctx context.Context) error {
 	e.runs.close()
 	_ = inParallel(leases, func(l *lease) error {
 		l.letGo(ctx)
+		e.bookLast(l)
 		return nil
 	})
 	return errors.Join(e.pool.Close(ctx), e.tenants.flush(ctx))

@@ -112,7 +112,7 @@ func (x *execution) finish(ctx context.Context) (*cove.Execution, error) {
 		return nil, errors.Join(err, x.log.Remove())
 	}
 	if !x.counted {
-		x.e.tenants.addCPU(x.l.tenant, res.CPU)
+		x.e.tenants.add(x.l.tenant, cove.Consumption{CPU: res.CPU})
 	}
 	if cause := context.Cause(ctx); cause != nil {
 		return nil, errors.Join(cause, x.log.Remove())

@@ -68,9 +68,10 @@ func (e *Engine) expireOne(ctx context.Context, l *lease) (bool, error) {
 	return true, nil
 }
 
-// tidyRecords forgets sessions that ended long ago and writes the CPU time
-// that tenants used.
+// tidyRecords forgets sessions that ended long ago and writes what tenants
+// consumed.
 func (e *Engine) tidyRecords(ctx context.Context) (int64, error) {
+	e.bookAll("")
 	failed := e.tenants.flush(ctx)
 	var n int64
 	before := time.Now().Add(-e.cfg.KeepEnded)

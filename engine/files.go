@@ -70,7 +70,7 @@ func (f files) Write(ctx context.Context, name string, r io.Reader, mode fs.File
 		if r == nil {
 			return struct{}{}, cove.InvalidField("body", "is missing")
 		}
-		return struct{}{}, t.Write(ctx, name, &capped{r: r, left: int64(f.v.e.cfg.MaxFileSize), most: f.v.e.cfg.MaxFileSize}, mode)
+		return struct{}{}, t.Write(ctx, name, &capped{r: f.v.e.upTo(f.v.p.Tenant, r), left: int64(f.v.e.cfg.MaxFileSize), most: f.v.e.cfg.MaxFileSize}, mode)
 	})
 	return err
 }
@@ -105,7 +105,7 @@ func (f files) Unpack(ctx context.Context, dir string, tar io.Reader) error {
 		if tar == nil {
 			return struct{}{}, cove.InvalidField("body", "is missing")
 		}
-		bounded := capTar(tar, f.v.e.cfg.MaxFileSize)
+		bounded := capTar(f.v.e.upTo(f.v.p.Tenant, tar), f.v.e.cfg.MaxFileSize)
 		defer bounded.stop()
 		return struct{}{}, t.Unpack(ctx, dir, bounded)
 	})
@@ -141,7 +141,7 @@ func (f files) open(ctx context.Context, a action, name *string, do func(context
 			st.lease.leave()
 			return nil, err
 		}
-		return &leaving{ReadCloser: r, leave: st.lease.leave}, nil
+		return &leaving{ReadCloser: f.v.e.downFrom(st.lease.tenant, r), leave: st.lease.leave}, nil
 	})
 }
 

@@ -97,11 +97,12 @@ func (e *Engine) adopt(ctx context.Context, l *lease, ticket *admission.Ticket, 
 	l.mu.Lock()
 	l.sandbox, l.ticket, l.runsLines = sandbox, ticket, e.probes.shell(l.rec.Provider)
 	l.rec.State, l.rec.Isolation = cove.Running, sandbox.Isolation()
-	l.touch(time.Now())
+	l.heldSince = time.Now()
+	l.touch(l.heldSince)
 	l.mu.Unlock()
 	if err := e.save(ctx, l); err != nil {
 		l.mu.Lock()
-		l.sandbox, l.ticket = nil, nil
+		l.sandbox, l.ticket, l.heldSince = nil, nil, time.Time{}
 		l.mu.Unlock()
 		e.destroy(ctx, sandbox)
 		return err

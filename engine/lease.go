@@ -34,6 +34,7 @@ type lease struct {
 	nextWait  int                        // the next number in running and watchers
 	abandon   context.CancelCauseFunc    // ends the wait for room; nil unless it waits
 	trial     *onTrial                   // what is on trial; nil unless rec.Trial is open
+	heldSince time.Time                  // up to when what it holds is booked; zero while it holds no sandbox
 }
 
 // leaseKey is what a session is found by.

@@ -57,7 +57,7 @@ func openPlatform(w *world, o platformtest.Options, extras platformtest.Extras) 
 		c.MaxSessions, c.MaxMemory, c.Evict, c.QueueLength = o.MaxSessions, o.MaxMemory, o.Evict, o.QueueLength
 		c.Volumes, c.Shared, c.Flavors = o.Volumes, o.Shared, o.Flavors
 		c.OutputBudget, c.OutputKept = o.OutputBudget, o.OutputKept
-		c.ExecTimeout, c.MaxFileSize = o.ExecTimeout, o.MaxFileSize
+		c.ExecTimeout, c.MaxFileSize, c.Prices = o.ExecTimeout, o.MaxFileSize, o.Prices
 		if extras.Code == nil {
 			c.Kernels = nil
 		}

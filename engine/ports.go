@@ -35,7 +35,7 @@ func (p ports) Dial(ctx context.Context, port int) (net.Conn, error) {
 			st.lease.leave()
 			return nil, err
 		}
-		return &leavingConn{Conn: conn, leave: st.lease.leave}, nil
+		return &leavingConn{Conn: p.v.e.bothWays(st.lease.tenant, conn), leave: st.lease.leave}, nil
 	})
 }
 

@@ -75,6 +75,7 @@ func (e *Engine) broke(ctx context.Context, l *lease) {
 	if was != cove.Running {
 		return
 	}
+	e.bookLast(l)
 	e.probes.doubt(l.provider())
 	if err := e.save(context.WithoutCancel(ctx), l); err != nil {
 		e.cfg.Logger.ErrorContext(ctx, "save a broken session", errAttr(err), sessionAttr(l.id))

@@ -113,7 +113,8 @@ func (e *Engine) recoverLive(ctx context.Context, l *lease, s *cove.Session) err
 	l.mu.Lock()
 	// Activity is not written down at every step, so nobody knows how long
 	// the session was idle: it gets its whole time anew.
-	l.touch(time.Now())
+	l.heldSince = time.Now()
+	l.touch(l.heldSince)
 	// One that runs has all its files, and the archive it was made from is old.
 	l.rec.Archived = false
 	l.mu.Unlock()
@@ -190,6 +191,9 @@ func (e *Engine) lose(ctx context.Context, l *lease, s *cove.Session, cause erro
 // takeUp puts a lease from an earlier life into the table.
 func (e *Engine) takeUp(ctx context.Context, l *lease) error {
 	if err := e.save(ctx, l); err != nil {
+		return err
+	}
+	if _, err := e.tenants.load(ctx, l.tenant); err != nil { // what it consumes is booked there
 		return err
 	}
 	s := l.view()

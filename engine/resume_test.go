@@ -263,11 +263,11 @@ func TestCPUTimeIsBookedOnce(t *testing.T) {
 	}
 	going := background(t, p, s.ID, cove.ExecRequest{Line: "read l; i=0; while [ $i -lt 300 ]; do i=$((i+1)); done", KeepStdin: true})
 	used := func() time.Duration {
-		got, err := w.store.AddCPU(t.Context(), cove.DefaultTenant, 0)
+		got, err := w.store.AddUsage(t.Context(), cove.DefaultTenant, cove.Consumption{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return got
+		return got.CPU
 	}
 	for range 2 {
 		w.shut(e, w.provider)

@@ -174,12 +174,12 @@ func (d stepStore) DropClaim(ctx context.Context, tenant, key string) error {
 	return d.Store.DropClaim(ctx, tenant, key)
 }
 
-func (d stepStore) AddCPU(ctx context.Context, tenant string, t time.Duration) (time.Duration, error) {
-	if err := d.s.enter("store add cpu"); err != nil {
-		return 0, err
+func (d stepStore) AddUsage(ctx context.Context, tenant string, by cove.Consumption) (cove.Consumption, error) {
+	if err := d.s.enter("store add usage"); err != nil {
+		return cove.Consumption{}, err
 	}
 	defer d.s.leave()
-	return d.Store.AddCPU(ctx, tenant, t)
+	return d.Store.AddUsage(ctx, tenant, by)
 }
 
 type stepJournal struct {

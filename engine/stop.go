@@ -42,6 +42,7 @@ func (e *Engine) rest(ctx context.Context, l *lease) error {
 	l.sandbox, l.ticket = nil, nil
 	l.rec.Counted = nil // what was kept goes with the sandbox
 	l.mu.Unlock()
+	e.bookLast(l)
 	e.destroy(ctx, sandbox)
 	ticket.Leave()
 	return nil
@@ -173,6 +174,7 @@ func (e *Engine) end(ctx context.Context, l *lease, cause string) error {
 	sandbox, ticket := l.sandbox, l.ticket
 	l.sandbox, l.ticket = nil, nil
 	l.mu.Unlock()
+	e.bookLast(l)
 	e.destroy(ctx, sandbox)
 	ticket.Leave()
 	l.dropOutputs()

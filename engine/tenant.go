@@ -4,13 +4,12 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"time"
 
 	"github.com/cove-sandbox/cove"
 )
 
-// tenants remembers the bounds of tenants and how much CPU time they used. The
-// time is added up in memory and written to the store now and then.
+// tenants remembers the bounds of tenants and what they consumed. That is added
+// up in memory and written to the store now and then.
 type tenants struct {
 	store cove.TenantStore
 
@@ -19,10 +18,14 @@ type tenants struct {
 }
 
 type tenant struct {
-	quota   cove.Bounds
-	used    time.Duration // in all
-	unsaved time.Duration // the part that the store has not
+	rec     cove.Tenant
+	used    cove.Consumption // in all
+	unsaved cove.Consumption // the part that the store has not
 	tally   tally
+}
+
+func (t *tenant) add(by cove.Consumption) {
+	t.used, t.unsaved = t.used.Plus(by), t.unsaved.Plus(by)
 }
 
 // tally counts what was done since the engine was opened.
@@ -42,15 +45,15 @@ func (t *tenants) load(ctx context.Context, name string) (tenant, error) {
 		return *k, nil
 	}
 	t.mu.Unlock()
-	k := &tenant{}
+	k := &tenant{rec: cove.Tenant{Name: name}}
 	rec, err := t.store.GetTenant(ctx, name)
 	switch {
 	case err == nil:
-		k.quota = rec.Quota
+		k.rec = *rec
 	case cove.CodeOf(err) != cove.NotFound:
 		return *k, err
 	}
-	if k.used, err = t.store.AddCPU(ctx, name, 0); err != nil {
+	if k.used, err = t.store.AddUsage(ctx, name, cove.Consumption{}); err != nil {
 		return *k, err
 	}
 	t.mu.Lock()
@@ -70,11 +73,12 @@ func (t *tenants) check(ctx context.Context, name string) (cove.Bounds, error) {
 	if err != nil {
 		return cove.Bounds{}, err
 	}
-	if k.quota.CPUSeconds > 0 && k.used.Seconds() >= k.quota.CPUSeconds {
-		return k.quota, cove.Errorf(cove.Exhausted, "the tenant has used its %g seconds of CPU time", k.quota.CPUSeconds).
+	quota := k.rec.Quota
+	if quota.CPUSeconds > 0 && k.used.CPU.Seconds() >= quota.CPUSeconds {
+		return quota, cove.Errorf(cove.Exhausted, "the tenant has used its %g seconds of CPU time", quota.CPUSeconds).
 			Reason(cove.ReasonTenantQuota).Remedy("ask the operator for a larger quota")
 	}
-	return k.quota, nil
+	return quota, nil
 }
 
 // put changes a tenant's bounds.
@@ -87,17 +91,16 @@ func (t *tenants) put(ctx context.Context, rec cove.Tenant) error {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.known[rec.Name].quota = rec.Quota
+	t.known[rec.Name].rec = rec
 	return nil
 }
 
-// addCPU adds to what a tenant has used.
-func (t *tenants) addCPU(name string, d time.Duration) {
+// add books what a tenant consumed.
+func (t *tenants) add(name string, by cove.Consumption) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if k := t.known[name]; k != nil && d > 0 {
-		k.used += d
-		k.unsaved += d
+	if k := t.known[name]; k != nil {
+		k.add(by)
 	}
 }
 
@@ -107,6 +110,7 @@ func (t *tenants) count(name string, by tally) {
 	defer t.mu.Unlock()
 	if k := t.known[name]; k != nil {
 		k.tally.add(by)
+		k.add(cove.Consumption{Executions: by.execs})
 	}
 }
 
@@ -126,20 +130,19 @@ func (t *tenants) done(name string) tally {
 // flush writes what the store does not have yet.
 func (t *tenants) flush(ctx context.Context) error {
 	t.mu.Lock()
-	due := map[string]time.Duration{}
+	due := map[string]cove.Consumption{}
 	for name, k := range t.known {
-		if k.unsaved > 0 {
-			due[name] = k.unsaved
-			k.unsaved = 0
+		if k.unsaved != (cove.Consumption{}) {
+			due[name], k.unsaved = k.unsaved, cove.Consumption{}
 		}
 	}
 	t.mu.Unlock()
 	var failed error
-	for name, d := range due {
-		if _, err := t.store.AddCPU(ctx, name, d); err != nil {
+	for name, by := range due {
+		if _, err := t.store.AddUsage(ctx, name, by); err != nil {
 			failed = errors.Join(failed, err)
 			t.mu.Lock()
-			t.known[name].unsaved += d
+			t.known[name].unsaved = t.known[name].unsaved.Plus(by)
 			t.mu.Unlock()
 		}
 	}

@@ -236,7 +236,7 @@ func adminCalls() map[cove.Verb]call {
 			return p.Admin().RevokeKey(ctx, at.key)
 		}},
 		cove.AdminTenant: {false, func(ctx context.Context, p cove.Platform, _ target) error {
-			return failure(p.Admin().Tenant(ctx, "acme"))
+			return failure(p.Admin().Tenant(ctx, "globex"))
 		}},
 		cove.AdminSetTenant: {false, func(ctx context.Context, p cove.Platform, _ target) error {
 			return p.Admin().SetTenant(ctx, cove.Tenant{Name: "acme"})
@@ -251,7 +251,7 @@ func adminCalls() map[cove.Verb]call {
 			return failure(p.Admin().ControlTask(ctx, "expiry", cove.RunTask))
 		}},
 		cove.AdminEvents: {false, func(ctx context.Context, p cove.Platform, _ target) error {
-			return first(p.Admin().Events(ctx, cove.EventFilter{Limit: 1}))
+			return first(p.Admin().Events(ctx, cove.EventFilter{Tenant: "globex", Limit: 1}))
 		}},
 		cove.AdminDoctor: {false, func(ctx context.Context, p cove.Platform, _ target) error {
 			return failure(p.Admin().Doctor(ctx))

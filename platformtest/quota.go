@@ -13,6 +13,7 @@ func quotaCases() []testCase {
 		{"waiting", quotaWaiting},
 		{"lifted", quotaLifted},
 		{"of_a_key", quotaOfKey},
+		{"cpu_seconds", quotaCPU},
 	}
 }
 
@@ -81,4 +82,44 @@ func quotaOfKey(t *testing.T, s *suite) {
 	r.session(r.user("acme"), cove.Spec{})
 	r.closeNow(p, one.ID)
 	r.session(p, cove.Spec{})
+}
+
+// quotaCPU: a tenant that has used its CPU time begins nothing any more, and goes
+// on when it gets more.
+func quotaCPU(t *testing.T, s *suite) {
+	r := s.start(t, Options{})
+	p := r.user("acme")
+	id := r.session(p, cove.Spec{}).ID
+	spin := cove.ExecRequest{Line: "i=0; while [ $i -lt 2000 ]; do i=$((i+1)); done"}
+	r.exec(p, id, spin)
+	used, err := r.admin().Admin().Tenant(r.ctx, "acme")
+	r.must(err, "get a tenant")
+	if used.Used.CPU <= 0 {
+		t.Fatalf("a program that worked used %s", used.Used.CPU)
+	}
+	r.setQuota(cove.Bounds{CPUSeconds: used.Used.CPU.Seconds()})
+	begins := map[string]func() error{
+		"exec":  func() error { return failure(p.Processes(id).Exec(r.ctx, spin)) },
+		"start": func() error { return failure(p.Processes(id).Start(r.ctx, spin)) },
+		"open":  func() error { return failure(p.Sessions().Open(r.ctx, cove.OpenRequest{})) },
+	}
+	extras := r.h.Extras()
+	if extras.Code != nil {
+		begins["code"] = func() error {
+			return failure(p.Contexts(id).Run(r.ctx, cove.CodeRequest{Language: extras.Code.Name, Code: extras.Code.Assign}))
+		}
+	}
+	if extras.Query != nil {
+		begins["run"] = func() error { return failure(p.Runs().Submit(r.ctx, extras.Query.Good)) }
+	}
+	for name, begin := range begins {
+		t.Log(name)
+		wantReason(t, begin(), cove.Exhausted, cove.ReasonTenantQuota)
+	}
+	r.exec(r.user("globex"), r.session(r.user("globex"), cove.Spec{}).ID, spin)
+	r.write(p, id, "f", "what is there can still be taken away")
+	r.setQuota(cove.Bounds{CPUSeconds: 1e6})
+	for name, begin := range begins {
+		r.must(begin(), name+" with a larger quota")
+	}
 }

@@ -37,6 +37,7 @@ type Options struct {
 	MaxFileSize  cove.Bytes
 	Flavors      map[string]cove.Resources // nil means small, medium and large
 	AutoRetry    *bool                     // whether sessions that expired are opened again, as package retry has it
+	Prices       cove.Prices
 }
 
 // Harness is one platform under test with state of its own.
@@ -176,6 +177,7 @@ func groups() []group {
 		{"queue", queueCases()},
 		{"eviction", evictionCases()},
 		{"quota", quotaCases()},
+		{"usage", usageCases()},
 		{"validation", validationCases()},
 		{"floors", floorCases()},
 		{"volumes", volumeCases()},

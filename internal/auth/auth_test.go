@@ -48,6 +48,17 @@ func (k *keys) KeyByHash(_ context.Context, hash []byte) (*cove.Key, error) {
 	return nil, cove.Errorf(cove.NotFound, "no such key")
 }
 
+func (k *keys) KeyByID(_ context.Context, id cove.ID) (*cove.Key, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, key := range k.list {
+		if key.ID == id {
+			return key, nil
+		}
+	}
+	return nil, cove.Errorf(cove.NotFound, "no such key")
+}
+
 func (k *keys) Keys(context.Context) iter.Seq2[*cove.Key, error] {
 	return func(yield func(*cove.Key, error) bool) {
 		for _, key := range k.list {

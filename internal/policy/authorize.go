@@ -8,9 +8,14 @@ import (
 
 // authorize is the first layer: may this principal do this at all.
 func authorize(a cove.Action) *cove.Refusal {
-	scope := a.Verb.Trait().Scope
-	if a.Principal.May(scope) {
+	trait := a.Verb.Trait()
+	scope := trait.Scope
+	own := trait.Own != "" && a.Tenant != "" && a.Tenant == a.Principal.Tenant
+	if a.Principal.May(scope) || own && a.Principal.May(trait.Own) {
 		return nil
+	}
+	if own {
+		scope = trait.Own
 	}
 	return &cove.Refusal{
 		Rule:   RuleScope,

@@ -112,6 +112,47 @@ func TestAuthorization(t *testing.T) {
 
 // TestWhereProfilesApply: to programs and to code, by the session's profile or
 // the default; to nothing else.
+// TestOwnTenant: what reveals a tenant needs less where it is the caller's own.
+func TestOwnTenant(t *testing.T) {
+	p, err := policy.New(policy.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		scope  cove.Scope
+		tenant string
+		want   cove.Effect
+		word   string // the scope that is missing
+	}{
+		{cove.ScopeRead, "acme", cove.Allow, ""},
+		{cove.ScopeRead, "globex", cove.Deny, "admin"},
+		{cove.ScopeRead, "", cove.Deny, "admin"},
+		{cove.ScopeExec, "acme", cove.Deny, "sandbox:read"},
+		{cove.ScopeExec, "globex", cove.Deny, "admin"},
+		{cove.ScopeAdmin, "acme", cove.Allow, ""},
+		{cove.ScopeAdmin, "globex", cove.Allow, ""},
+		{cove.ScopeAdmin, "", cove.Allow, ""},
+	} {
+		for _, verb := range []cove.Verb{cove.AdminTenant, cove.AdminEvents} {
+			d := p.Decide(cove.Action{Verb: verb, Tenant: c.tenant, Principal: cove.Principal{Tenant: "acme", Scopes: []cove.Scope{c.scope}}})
+			word := ""
+			if d.Refusal != nil {
+				word = d.Refusal.Word
+			}
+			if d.Effect != c.want || word != c.word {
+				t.Errorf("%s of %q with %s: %s for lack of %q; want %s, %q", verb, c.tenant, c.scope, d.Effect, word, c.want, c.word)
+			}
+		}
+	}
+	set := cove.Action{Verb: cove.AdminSetTenant, Tenant: "acme", Principal: cove.Principal{Tenant: "acme", Scopes: []cove.Scope{cove.ScopeRead}}}
+	nobody := cove.Action{Verb: cove.AdminTenant, Principal: cove.Principal{Scopes: []cove.Scope{cove.ScopeRead}}}
+	for _, a := range []cove.Action{set, nobody} {
+		if d := p.Decide(a); d.Effect != cove.Deny {
+			t.Errorf("%s: %+v", a.Verb, d)
+		}
+	}
+}
+
 func TestWhereProfilesApply(t *testing.T) {
 	off, err := policy.New(policy.Config{})
 	if err != nil {

@@ -37,6 +37,11 @@ func (s *Store) KeyByHash(ctx context.Context, hash []byte) (*cove.Key, error) {
 	return fetch(ctx, s, &s.keys, string(id), "key with this secret")
 }
 
+// KeyByID implements cove.KeyStore.
+func (s *Store) KeyByID(ctx context.Context, id cove.ID) (*cove.Key, error) {
+	return fetch(ctx, s, &s.keys, string(id), "such key")
+}
+
 // Keys implements cove.KeyStore. Keys come by id.
 func (s *Store) Keys(ctx context.Context) iter.Seq2[*cove.Key, error] {
 	return list(ctx, s, &s.keys, "", 0, func(*cove.Key) bool { return true })

@@ -51,7 +51,8 @@ var mutants = map[string]func(*memory.Store) cove.Store{
 	"never ended": func(s *memory.Store) cove.Store {
 		return lists{Store: s, before: func(f *cove.SessionFilter) { f.State = cove.State(strings.TrimPrefix(string(f.State), "ended")) }}
 	},
-	"adds but does not sum": func(s *memory.Store) cove.Store { return cpu{s} },
+	"adds but does not sum": func(s *memory.Store) cove.Store { return usage{s} },
+	"keys by name":          func(s *memory.Store) cove.Store { return keyByName{s} },
 	"claims for ever": func(s *memory.Store) cove.Store {
 		return claims{Store: s, now: func(time.Time) time.Time { return time.Time{} }}
 	},
@@ -165,11 +166,22 @@ func (m lists) Sessions(ctx context.Context, f cove.SessionFilter) iter.Seq2[*co
 	}
 }
 
-type cpu struct{ *memory.Store }
+type usage struct{ *memory.Store }
 
-func (m cpu) AddCPU(ctx context.Context, tenant string, d time.Duration) (time.Duration, error) {
-	_, err := m.Store.AddCPU(ctx, tenant, d)
-	return d, err
+func (m usage) AddUsage(ctx context.Context, tenant string, by cove.Consumption) (cove.Consumption, error) {
+	_, err := m.Store.AddUsage(ctx, tenant, by)
+	return by, err
+}
+
+type keyByName struct{ *memory.Store }
+
+func (m keyByName) KeyByID(ctx context.Context, id cove.ID) (*cove.Key, error) {
+	for k, err := range m.Keys(ctx) {
+		if err != nil || strings.EqualFold(string(k.ID), string(id)) {
+			return k, err
+		}
+	}
+	return nil, cove.Errorf(cove.NotFound, "there is no such key")
 }
 
 type claims struct {

@@ -3,7 +3,6 @@ package memory
 import (
 	"context"
 	"sync"
-	"time"
 
 	"github.com/cove-sandbox/cove"
 )
@@ -19,7 +18,7 @@ type Store struct {
 	keys      table[cove.Key]
 	hashes    map[string]cove.ID
 	tenants   table[cove.Tenant]
-	cpu       map[string]time.Duration
+	usage     map[string]cove.Consumption
 	snapshots table[cove.Snapshot]
 	runs      table[cove.Run]
 	claims    map[claimKey]cove.Claim
@@ -32,7 +31,7 @@ func New() *Store {
 	return &Store{
 		holders: map[liveKey]cove.ID{},
 		hashes:  map[string]cove.ID{},
-		cpu:     map[string]time.Duration{},
+		usage:   map[string]cove.Consumption{},
 		claims:  map[claimKey]cove.Claim{},
 	}
 }

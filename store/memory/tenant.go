@@ -2,7 +2,6 @@ package memory
 
 import (
 	"context"
-	"time"
 
 	"github.com/cove-sandbox/cove"
 )
@@ -24,11 +23,13 @@ func (s *Store) GetTenant(ctx context.Context, name string) (*cove.Tenant, error
 	return fetch(ctx, s, &s.tenants, name, "such tenant")
 }
 
-// AddCPU implements cove.TenantStore.
-func (s *Store) AddCPU(ctx context.Context, tenant string, d time.Duration) (sum time.Duration, err error) {
+// AddUsage implements cove.TenantStore.
+func (s *Store) AddUsage(ctx context.Context, tenant string, by cove.Consumption) (sum cove.Consumption, err error) {
 	err = s.change(ctx, func() error {
-		s.cpu[tenant] += d
-		sum = s.cpu[tenant]
+		sum = s.usage[tenant].Plus(by)
+		if by != (cove.Consumption{}) {
+			s.usage[tenant] = sum
+		}
 		return nil
 	})
 	return sum, err

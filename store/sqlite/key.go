@@ -10,7 +10,8 @@ import (
 const (
 	putKey = `INSERT INTO access_key (id, hash, data) VALUES (?, ?, ?)
 		ON CONFLICT (id) DO UPDATE SET hash = excluded.hash, data = excluded.data`
-	selectKey = `SELECT data FROM access_key WHERE hash = ?`
+	selectKey     = `SELECT data FROM access_key WHERE hash = ?`
+	selectKeyByID = `SELECT data FROM access_key WHERE id = ?`
 )
 
 // PutKey implements cove.KeyStore. A hash that another key has is Conflict.
@@ -38,6 +39,11 @@ func (s *Store) PutKey(ctx context.Context, k *cove.Key) error {
 // KeyByHash implements cove.KeyStore.
 func (s *Store) KeyByHash(ctx context.Context, hash []byte) (*cove.Key, error) {
 	return get[cove.Key](ctx, s, "key with this secret", selectKey, hash)
+}
+
+// KeyByID implements cove.KeyStore.
+func (s *Store) KeyByID(ctx context.Context, id cove.ID) (*cove.Key, error) {
+	return get[cove.Key](ctx, s, "such key", selectKeyByID, string(id))
 }
 
 // Keys implements cove.KeyStore. Keys come by id.

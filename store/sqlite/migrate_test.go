@@ -26,7 +26,7 @@ func future(t *testing.T, more ...string) fs.FS {
 		files[name] = &fstest.MapFile{Data: data}
 	}
 	for i, text := range more {
-		files["migration/"+[]string{"0002_a.sql", "0003_b.sql", "0004_c.sql"}[i]] = &fstest.MapFile{Data: []byte(text)}
+		files["migration/"+[]string{"0003_a.sql", "0004_b.sql", "0005_c.sql"}[i]] = &fstest.MapFile{Data: []byte(text)}
 	}
 	return files
 }
@@ -51,7 +51,7 @@ func TestMigrate(t *testing.T) {
 	s, err := sqlite.OpenWith(t.Context(), path, future(t, second, third))
 	check(t, err)
 	for query, want := range map[string]string{
-		"PRAGMA user_version":                "3",
+		"PRAGMA user_version":                "4",
 		"SELECT color FROM session":          "red",
 		"SELECT count(*) FROM extra":         "0",
 		"SELECT data->>'cause' FROM session": "old",
@@ -66,7 +66,43 @@ func TestMigrate(t *testing.T) {
 	check(t, s.Close())
 
 	_, err = sqlite.Open(t.Context(), path)
-	check(t, refused(err, path, "written by a newer version of cove (schema 3, and this one knows 1)"))
+	check(t, refused(err, path, "written by a newer version of cove (schema 4, and this one knows 2)"))
+}
+
+// TestMigrateUsage keeps the CPU time that was all that was counted once.
+func TestMigrateUsage(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "cove.db")
+	const first = "migration/0001_records.sql"
+	text, err := fs.ReadFile(sqlite.Migrations, first)
+	check(t, err)
+	s, err := sqlite.OpenWith(t.Context(), path, fstest.MapFS{first: &fstest.MapFile{Data: text}})
+	check(t, err)
+	_, err = s.Writer().ExecContext(t.Context(), "INSERT INTO cpu (tenant, used) VALUES ('acme', 5), ('globex', 7)")
+	check(t, err)
+	check(t, s.PutSession(t.Context(), &cove.Session{ID: "a", Cause: "old"}))
+	check(t, s.Close())
+
+	for range 2 {
+		s = open(t, path)
+		for tenant, want := range map[string]cove.Consumption{"acme": {CPU: 5}, "globex": {CPU: 7}, "initech": {}} {
+			if got, err := s.AddUsage(t.Context(), tenant, cove.Consumption{}); err != nil || got != want {
+				t.Errorf("%s has used %+v, want %+v (%v)", tenant, got, want, err)
+			}
+		}
+		if rec, err := s.GetSession(t.Context(), "a"); err != nil || rec.Cause != "old" {
+			t.Errorf("the session is %+v (%v)", rec, err)
+		}
+		check(t, s.Close())
+	}
+	s = open(t, path)
+	more := cove.Consumption{CPU: 1, Held: 2, MemoryTime: 0.5, Executions: 1, Up: 3, Down: 4}
+	sum, err := s.AddUsage(t.Context(), "acme", more)
+	if want := more.Plus(cove.Consumption{CPU: 5}); err != nil || sum != want {
+		t.Errorf("the sum is %+v, want %+v (%v)", sum, want, err)
+	}
+	if _, err := ask(t, s, "SELECT used FROM cpu"); err == nil {
+		t.Error("the old table is still there")
+	}
 }
 
 // TestMigrateFails leaves the database as it was, whatever step fails.
@@ -77,7 +113,7 @@ func TestMigrateFails(t *testing.T) {
 	check(t, s.Close())
 	for range 2 {
 		_, err := sqlite.OpenWith(t.Context(), path, future(t, second, third, "CREATE TABLE more (id TEXT); NONSENSE;"))
-		if !errors.Is(err, cove.Internal) || !strings.Contains(err.Error(), "migration 4") {
+		if !errors.Is(err, cove.Internal) || !strings.Contains(err.Error(), "migration 5") {
 			t.Fatalf("got %v", err)
 		}
 	}
@@ -85,7 +121,7 @@ func TestMigrateFails(t *testing.T) {
 	if _, err := s.GetSession(t.Context(), "a"); err != nil {
 		t.Error(err)
 	}
-	if v, err := ask(t, s, "PRAGMA user_version"); err != nil || v != "1" {
+	if v, err := ask(t, s, "PRAGMA user_version"); err != nil || v != "2" {
 		t.Errorf("version %q (%v)", v, err)
 	}
 	if _, err := ask(t, s, "SELECT id FROM extra"); err == nil || errors.Is(err, sql.ErrNoRows) {
@@ -97,9 +133,9 @@ func TestMigrateNewFails(t *testing.T) {
 	dir := t.TempDir()
 	for words, files := range map[string]fs.FS{
 		"refused a statement": future(t, "NONSENSE"),
-		"must start with 0002_": func() fs.FS {
+		"must start with 0003_": func() fs.FS {
 			files := future(t).(fstest.MapFS)
-			files["migration/0003_gap.sql"] = &fstest.MapFile{Data: []byte(third)}
+			files["migration/0004_gap.sql"] = &fstest.MapFile{Data: []byte(third)}
 			return files
 		}(),
 	} {

@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/store/sqlite"
@@ -31,7 +30,7 @@ func TestChild(t *testing.T) {
 	for range n {
 		rec := &cove.Session{ID: cove.NewID(), Tenant: "acme", State: cove.Running}
 		check(t, s.PutSession(t.Context(), rec))
-		_, err := s.AddCPU(t.Context(), "acme", time.Nanosecond)
+		_, err := s.AddUsage(t.Context(), "acme", cove.Consumption{CPU: 1})
 		check(t, err)
 		_, err = fmt.Fprintf(os.Stdout, "id %s\n", rec.ID)
 		check(t, err)
@@ -114,13 +113,13 @@ func TestProcesses(t *testing.T) {
 	s, err := sqlite.Open(t.Context(), path)
 	check(t, err)
 	for range n {
-		_, err := s.AddCPU(t.Context(), "acme", time.Nanosecond)
+		_, err := s.AddUsage(t.Context(), "acme", cove.Consumption{CPU: 1})
 		check(t, err)
 	}
 	wg.Wait()
 	check(t, errors.Join(errs...))
-	if sum, err := s.AddCPU(t.Context(), "acme", 0); err != nil || sum != 3*n {
-		t.Errorf("sum %d (%v)", sum, err)
+	if sum, err := s.AddUsage(t.Context(), "acme", cove.Consumption{}); err != nil || sum.CPU != 3*n {
+		t.Errorf("sum %d (%v)", sum.CPU, err)
 	}
 	check(t, s.Close())
 }

@@ -3,8 +3,6 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"errors"
-	"time"
 
 	"github.com/cove-sandbox/cove"
 )
@@ -12,9 +10,11 @@ import (
 const (
 	putTenant    = `INSERT INTO tenant (id, data) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET data = excluded.data`
 	selectTenant = `SELECT data FROM tenant WHERE id = ?`
-	addCPU       = `INSERT INTO cpu (tenant, used) VALUES (?, ?)
-		ON CONFLICT (tenant) DO UPDATE SET used = used + excluded.used RETURNING used`
-	selectCPU = `SELECT used FROM cpu WHERE tenant = ?`
+	addUsage     = `INSERT INTO usage (tenant, held, memory, cpu, executions, up, down) VALUES (?, ?, ?, ?, ?, ?, ?)
+		ON CONFLICT (tenant) DO UPDATE SET held = held + excluded.held, memory = memory + excluded.memory, cpu = cpu + excluded.cpu,
+			executions = executions + excluded.executions, up = up + excluded.up, down = down + excluded.down
+		RETURNING held, memory, cpu, executions, up, down`
+	selectUsage = `SELECT held, memory, cpu, executions, up, down FROM usage WHERE tenant = ?`
 )
 
 // PutTenant implements cove.TenantStore.
@@ -34,17 +34,19 @@ func (s *Store) GetTenant(ctx context.Context, name string) (*cove.Tenant, error
 	return get[cove.Tenant](ctx, s, "such tenant", selectTenant, name)
 }
 
-// AddCPU implements cove.TenantStore. Adding nothing only reads.
-func (s *Store) AddCPU(ctx context.Context, tenant string, d time.Duration) (time.Duration, error) {
-	var sum int64
-	var err error
-	if d == 0 {
-		err = s.reader.row(ctx, selectCPU, []any{tenant}, &sum)
+// AddUsage implements cove.TenantStore. Adding nothing only reads.
+func (s *Store) AddUsage(ctx context.Context, tenant string, by cove.Consumption) (sum cove.Consumption, err error) {
+	scan := func(rows *sql.Rows) (bool, error) {
+		return true, rows.Scan(&sum.Held, &sum.MemoryTime, &sum.CPU, &sum.Executions, &sum.Up, &sum.Down)
+	}
+	if by == (cove.Consumption{}) {
+		err = s.reader.query(ctx, selectUsage, []any{tenant}, scan)
 	} else {
-		err = s.writer.row(ctx, addCPU, []any{tenant, int64(d)}, &sum)
+		args := []any{tenant, int64(by.Held), by.MemoryTime, int64(by.CPU), by.Executions, int64(by.Up), int64(by.Down)}
+		err = s.writer.query(ctx, addUsage, args, scan)
 	}
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return 0, fault(s.path, err)
+	if err != nil {
+		return cove.Consumption{}, fault(s.path, err)
 	}
-	return time.Duration(sum), nil
+	return sum, nil
 }

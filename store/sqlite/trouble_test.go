@@ -47,7 +47,7 @@ func TestReadOnly(t *testing.T) {
 		"DeleteSession": func() error { return s.DeleteSession(t.Context(), "a") },
 		"PutKey":        func() error { return s.PutKey(t.Context(), &cove.Key{ID: "k", Hash: []byte("h")}) },
 		"PutTenant":     func() error { return s.PutTenant(t.Context(), &cove.Tenant{Name: "acme"}) },
-		"AddCPU":        func() error { _, err := s.AddCPU(t.Context(), "acme", 1); return err },
+		"AddUsage":      func() error { _, err := s.AddUsage(t.Context(), "acme", cove.Consumption{Up: 1}); return err },
 		"TakeClaim":     func() error { _, err := s.TakeClaim(t.Context(), cove.Claim{}, time.Now()); return err },
 		"SetClaim":      func() error { return s.SetClaim(t.Context(), "acme", "k", "x") },
 	} {
@@ -159,7 +159,7 @@ func TestGiveUpWaiting(t *testing.T) {
 	defer cancel()
 	for name, err := range map[string]error{
 		"exec": s.PutSession(ctx, &cove.Session{ID: "a"}),
-		"row":  func() error { _, err := s.AddCPU(ctx, "acme", 1); return err }(),
+		"row":  func() error { _, err := s.AddUsage(ctx, "acme", cove.Consumption{Up: 1}); return err }(),
 		"tx":   func() error { _, err := s.TakeClaim(ctx, cove.Claim{}, time.Now()); return err }(),
 	} {
 		if !errors.Is(err, cove.Timeout) {

@@ -30,14 +30,18 @@ var calls = []call{
 		_, err := s.KeyByHash(ctx, fullKey("a").Hash)
 		return err
 	}},
+	{"KeyByID", func(ctx context.Context, s cove.Store) error { _, err := s.KeyByID(ctx, "a"); return err }},
 	{"Keys", func(ctx context.Context, s cove.Store) error { return first(s.Keys(ctx)) }},
 	{"PutTenant", func(ctx context.Context, s cove.Store) error { return s.PutTenant(ctx, fullTenant("new")) }},
 	{"GetTenant", func(ctx context.Context, s cove.Store) error { _, err := s.GetTenant(ctx, "acme"); return err }},
-	{"AddCPU", func(ctx context.Context, s cove.Store) error {
-		_, err := s.AddCPU(ctx, "acme", time.Second)
+	{"AddUsage", func(ctx context.Context, s cove.Store) error {
+		_, err := s.AddUsage(ctx, "acme", fullUsage())
 		return err
 	}},
-	{"AddCPU of 0", func(ctx context.Context, s cove.Store) error { _, err := s.AddCPU(ctx, "acme", 0); return err }},
+	{"AddUsage of nothing", func(ctx context.Context, s cove.Store) error {
+		_, err := s.AddUsage(ctx, "acme", cove.Consumption{})
+		return err
+	}},
 	{"PutSnapshot", func(ctx context.Context, s cove.Store) error { return s.PutSnapshot(ctx, fullSnapshot("new")) }},
 	{"GetSnapshot", func(ctx context.Context, s cove.Store) error { _, err := s.GetSnapshot(ctx, "a"); return err }},
 	{"Snapshots", func(ctx context.Context, s cove.Store) error { return first(s.Snapshots(ctx, cove.SnapshotFilter{})) }},
@@ -59,7 +63,7 @@ type contents struct {
 	Sessions, Ended []*cove.Session
 	Keys            []*cove.Key
 	Tenants         []*cove.Tenant
-	CPU             time.Duration
+	Usage           cove.Consumption
 	Snapshots       []*cove.Snapshot
 	Runs            []*cove.Run
 	Claims          []*cove.Claim
@@ -76,7 +80,7 @@ func fill(t *testing.T, s cove.Store) {
 	}
 	ok(t, s.PutKey(t.Context(), fullKey("a")))
 	ok(t, s.PutTenant(t.Context(), fullTenant("acme")))
-	_, err := s.AddCPU(t.Context(), "acme", time.Minute)
+	_, err := s.AddUsage(t.Context(), "acme", fullUsage())
 	ok(t, err)
 	ok(t, s.PutSnapshot(t.Context(), fullSnapshot("a")))
 	ok(t, s.PutRun(t.Context(), fullRun("a")))
@@ -87,13 +91,13 @@ func fill(t *testing.T, s cove.Store) {
 // read returns what fill put, and what the calls could have changed.
 func read(t *testing.T, s cove.Store) contents {
 	t.Helper()
-	cpu, err := s.AddCPU(t.Context(), "acme", 0)
+	usage, err := s.AddUsage(t.Context(), "acme", cove.Consumption{})
 	ok(t, err)
 	c := contents{
 		Sessions:  all(t, s.Sessions(t.Context(), cove.SessionFilter{})),
 		Ended:     all(t, s.Sessions(t.Context(), cove.SessionFilter{State: cove.Ended})),
 		Keys:      all(t, s.Keys(t.Context())),
-		CPU:       cpu,
+		Usage:     usage,
 		Snapshots: all(t, s.Snapshots(t.Context(), cove.SnapshotFilter{})),
 		Runs:      all(t, s.Runs(t.Context(), "")),
 	}

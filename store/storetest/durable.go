@@ -20,7 +20,7 @@ func RunDurable(t *testing.T, open func(t *testing.T, dir string) cove.Store) {
 		{"Shared/Version", versionRace},
 		{"Shared/LiveKey", liveKeyRace},
 		{"Shared/Claim", claimRace},
-		{"Shared/CPU", cpuRace},
+		{"Shared/Usage", usageRace},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()

@@ -11,6 +11,7 @@ var keyCases = []testCase{
 	{"RoundTrip", keyRoundTrip},
 	{"Replace", keyReplace},
 	{"Hash", keyHash},
+	{"ID", keyID},
 	{"List", keyList},
 }
 
@@ -26,6 +27,10 @@ func keyRoundTrip(t *testing.T, s cove.Store) {
 	spoil(in)
 	for range 2 {
 		got, err := s.KeyByHash(t.Context(), want.Hash)
+		ok(t, err)
+		same(t, got, want)
+		spoil(got)
+		got, err = s.KeyByID(t.Context(), "a")
 		ok(t, err)
 		same(t, got, want)
 		spoil(got)
@@ -71,6 +76,21 @@ func keyHash(t *testing.T, s cove.Store) {
 	ok(t, err)
 	same(t, got.ID, k.ID)
 	same(t, len(all(t, s.Keys(t.Context()))), 1)
+}
+
+func keyID(t *testing.T, s cove.Store) {
+	k := fullKey("a")
+	ok(t, s.PutKey(t.Context(), k))
+	ok(t, s.PutKey(t.Context(), fullKey("b")))
+	k.Name, k.Hash = "renamed", cove.HashSecret("new")
+	ok(t, s.PutKey(t.Context(), k))
+	got, err := s.KeyByID(t.Context(), "a")
+	ok(t, err)
+	same(t, got, k)
+	for _, id := range []cove.ID{"", "A", "ab", "c", cove.ID(k.Hash), "' OR 1=1 --"} {
+		_, err := s.KeyByID(t.Context(), id)
+		fails(t, err, cove.NotFound)
+	}
 }
 
 func keyList(t *testing.T, s cove.Store) {

@@ -22,14 +22,14 @@ func model(t *testing.T, open func(t *testing.T) cove.Store) {
 		m := &machine{
 			store: s, ctx: t.Context(), now: epoch,
 			sessions: map[cove.ID]cove.Session{}, keys: map[cove.ID]cove.Key{}, tenants: map[string]cove.Tenant{},
-			cpu: map[string]time.Duration{}, snapshots: map[cove.ID]cove.Snapshot{}, runs: map[cove.ID]cove.Run{},
+			usage: map[string]cove.Consumption{}, snapshots: map[cove.ID]cove.Snapshot{}, runs: map[cove.ID]cove.Run{},
 			claims: map[[2]string]cove.Claim{},
 		}
 		rt.Repeat(map[string]func(*rapid.T){
 			"put session": m.putSession, "touch session": m.touchSession, "get session": m.getSession,
 			"list sessions": m.listSessions, "delete session": m.deleteSession,
 			"put key": m.putKey, "find key": m.findKey,
-			"put tenant": m.putTenant, "get tenant": m.getTenant, "add cpu": m.addCPU,
+			"put tenant": m.putTenant, "get tenant": m.getTenant, "add usage": m.addUsage,
 			"put snapshot": m.putSnapshot, "list snapshots": m.listSnapshots, "delete snapshot": m.deleteSnapshot,
 			"put run": m.putRun, "list runs": m.listRuns, "delete run": m.deleteRun,
 			"take claim": m.takeClaim, "set claim": m.setClaim, "drop claim": m.dropClaim, "time passes": m.timePasses,
@@ -46,7 +46,7 @@ type machine struct {
 	sessions  map[cove.ID]cove.Session
 	keys      map[cove.ID]cove.Key
 	tenants   map[string]cove.Tenant
-	cpu       map[string]time.Duration
+	usage     map[string]cove.Consumption
 	snapshots map[cove.ID]cove.Snapshot
 	runs      map[cove.ID]cove.Run
 	claims    map[[2]string]cove.Claim
@@ -184,6 +184,14 @@ func (m *machine) findKey(rt *rapid.T) {
 		agree(rt, err, "")
 		same(rt, got, want[0])
 	}
+	id := someID.Draw(rt, "id")
+	byID, known := m.keys[id]
+	if got, err = m.store.KeyByID(m.ctx, id); known {
+		agree(rt, err, "")
+		same(rt, got, &byID)
+	} else {
+		agree(rt, err, cove.NotFound)
+	}
 	same(rt, all(rt, m.store.Keys(m.ctx)), listed(m.keys, "", 0, func(cove.Key) bool { return true }))
 }
 
@@ -206,13 +214,17 @@ func (m *machine) getTenant(rt *rapid.T) {
 	same(rt, got, &want)
 }
 
-func (m *machine) addCPU(rt *rapid.T) {
+func (m *machine) addUsage(rt *rapid.T) {
 	name := someTenant.Draw(rt, "name")
-	d := time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(rt, "time"))
-	m.cpu[name] += d
-	sum, err := m.store.AddCPU(m.ctx, name, d)
+	by := cove.Consumption{
+		CPU: time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(rt, "time")), MemoryTime: rapid.Float64Range(0, 1e6).Draw(rt, "memory"),
+		Held: time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(rt, "held")), Executions: rapid.Int64Range(0, 9).Draw(rt, "executions"),
+		Up: cove.Bytes(rapid.Int64Range(0, 1<<40).Draw(rt, "up")), Down: cove.Bytes(rapid.Int64Range(0, 1<<40).Draw(rt, "down")),
+	}
+	m.usage[name] = m.usage[name].Plus(by)
+	sum, err := m.store.AddUsage(m.ctx, name, by)
 	agree(rt, err, "")
-	same(rt, sum, m.cpu[name])
+	same(rt, sum, m.usage[name])
 }
 
 func (m *machine) putSnapshot(rt *rapid.T) {

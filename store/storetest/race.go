@@ -13,7 +13,7 @@ var raceCases = []testCase{
 	{"LiveKey", raceLiveKey},
 	{"Insert", raceInsert},
 	{"Claim", raceClaim},
-	{"CPU", raceCPU},
+	{"Usage", raceUsage},
 	{"ReadersAndWriters", raceReaders},
 }
 
@@ -88,19 +88,20 @@ func claimRace(t *testing.T, a, b cove.Store) {
 	}
 }
 
-func raceCPU(t *testing.T, s cove.Store) { cpuRace(t, s, s) }
+func raceUsage(t *testing.T, s cove.Store) { usageRace(t, s, s) }
 
-func cpuRace(t *testing.T, a, b cove.Store) {
+func usageRace(t *testing.T, a, b cove.Store) {
 	const rounds = 10
 	for _, err := range together(writers, func(i int) error {
-		last := time.Duration(0)
+		last := cove.Consumption{}
+		mine := cove.Consumption{CPU: time.Duration(i + 1), Executions: 1, MemoryTime: 1}
 		for range rounds {
-			sum, err := []cove.Store{a, b}[i%2].AddCPU(t.Context(), "acme", time.Duration(i+1))
+			sum, err := []cove.Store{a, b}[i%2].AddUsage(t.Context(), "acme", mine)
 			if err != nil {
 				return err
 			}
-			if sum < last+time.Duration(i+1) {
-				return fmt.Errorf("the sum went from %d to %d", last, sum)
+			if least := last.Plus(mine); sum.CPU < least.CPU || sum.Executions < least.Executions || sum.MemoryTime < least.MemoryTime {
+				return fmt.Errorf("the sum went from %+v to %+v", last, sum)
 			}
 			last = sum
 		}
@@ -108,9 +109,9 @@ func cpuRace(t *testing.T, a, b cove.Store) {
 	}) {
 		ok(t, err)
 	}
-	sum, err := a.AddCPU(t.Context(), "acme", 0)
+	sum, err := a.AddUsage(t.Context(), "acme", cove.Consumption{})
 	ok(t, err)
-	same(t, sum, time.Duration(rounds*writers*(writers+1)/2))
+	same(t, sum, cove.Consumption{CPU: rounds * writers * (writers + 1) / 2, Executions: rounds * writers, MemoryTime: rounds * writers})
 }
 
 // raceReaders lists and reads while others write: what is read is always whole.

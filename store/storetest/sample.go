@@ -77,6 +77,10 @@ func fullTenant(name string) *cove.Tenant {
 	}
 }
 
+func fullUsage() cove.Consumption {
+	return cove.Consumption{Held: time.Hour + 1, MemoryTime: 0.25, CPU: time.Minute + 1, Executions: 3, Up: 4 * cove.GiB, Down: 5}
+}
+
 func fullSnapshot(id cove.ID) *cove.Snapshot {
 	return &cove.Snapshot{
 		ID: id, Tenant: "acme", Session: cove.NewID(), Name: "before", Provider: "local", Template: "python",
@@ -105,7 +109,8 @@ func fullRun(id cove.ID) *cove.Run {
 func samplesAreFull(t *testing.T) {
 	version := fullSession("x")
 	version.Version = 1
-	for _, sample := range []any{version, fullKey("x"), fullTenant("x"), fullSnapshot("x"), fullRun("x")} {
+	usage := fullUsage()
+	for _, sample := range []any{version, fullKey("x"), fullTenant("x"), &usage, fullSnapshot("x"), fullRun("x")} {
 		for _, path := range unset(reflect.ValueOf(sample).Elem(), "") {
 			t.Errorf("the sample of %T does not set %s: add it to sample.go", sample, path)
 		}

@@ -9,7 +9,7 @@ import (
 
 var tenantCases = []testCase{
 	{"RoundTrip", tenantRoundTrip},
-	{"CPU", tenantCPU},
+	{"Usage", tenantUsage},
 }
 
 func tenantRoundTrip(t *testing.T, s cove.Store) {
@@ -38,20 +38,26 @@ func tenantRoundTrip(t *testing.T, s cove.Store) {
 	fails(t, s.PutTenant(t.Context(), bad), cove.Invalid)
 }
 
-func tenantCPU(t *testing.T, s cove.Store) {
-	add := func(tenant string, d, want time.Duration) {
+func tenantUsage(t *testing.T, s cove.Store) {
+	add := func(tenant string, by, want cove.Consumption) {
 		t.Helper()
-		got, err := s.AddCPU(t.Context(), tenant, d)
+		got, err := s.AddUsage(t.Context(), tenant, by)
 		ok(t, err)
 		same(t, got, want)
 	}
-	add("acme", 0, 0)
-	add("acme", time.Nanosecond, time.Nanosecond)
-	add("acme", 1000*time.Hour, 1000*time.Hour+1)
-	add("globex", time.Second, time.Second)
-	_, err := s.GetTenant(t.Context(), "acme") // time used makes no record
+	cpu := func(d time.Duration) cove.Consumption { return cove.Consumption{CPU: d} }
+	add("acme", cpu(0), cpu(0))
+	add("acme", cpu(time.Nanosecond), cpu(time.Nanosecond))
+	add("acme", cpu(1000*time.Hour), cpu(1000*time.Hour+1))
+	add("globex", cpu(time.Second), cpu(time.Second))
+	_, err := s.GetTenant(t.Context(), "acme") // what is used makes no record
 	fails(t, err, cove.NotFound)
 	ok(t, s.PutTenant(t.Context(), fullTenant("acme")))
-	add("acme", 0, 1000*time.Hour+1)
-	add("acme", -time.Hour, 999*time.Hour+1)
+	add("acme", cpu(0), cpu(1000*time.Hour+1))
+	add("acme", cpu(-time.Hour), cpu(999*time.Hour+1))
+	add("acme", fullUsage(), fullUsage().Plus(cpu(999*time.Hour+1)))
+	add("acme", fullUsage(), fullUsage().Plus(fullUsage()).Plus(cpu(999*time.Hour+1)))
+	add("globex", cpu(0), cpu(time.Second))
+	big := cove.Consumption{Held: 1 << 62, MemoryTime: 1e18, Executions: 1 << 62, Up: 1 << 62, Down: 1 << 62}
+	add("initech", big, big)
 }
