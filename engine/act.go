@@ -7,6 +7,7 @@ import (
 	"iter"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/cove-sandbox/cove"
@@ -20,6 +21,8 @@ type action struct {
 	on   bool            // whether it is about a session
 	id   cove.ID         // of that session
 	data json.RawMessage // hashes and lengths for the journal
+
+	moved *atomic.Int64 // bytes of files that came from the caller; nil for none
 }
 
 // step is what an action that was allowed works with.
@@ -27,7 +30,11 @@ type step struct {
 	lease   *lease // nil where the action has no session
 	limits  cove.Limits
 	outcome *cove.Event // filled in by the action as far as it knows better
+	exit    int         // the exit code of a program that was waited for
 }
+
+// ended takes down how a program ended that the action waited for.
+func (s *step) ended(r cove.Result) { s.outcome.Outcome, s.exit = r.Outcome, r.ExitCode }
 
 // act is the only road from a caller to a sandbox: find the session, decide,
 // record the intent, do it, record the outcome.
@@ -63,7 +70,10 @@ func decideAndDo[T any](ctx context.Context, v view, a action, do func(context.C
 			a.Session = l.view()
 		}
 	}
+	ctx, seen := v.observe(ctx, &a)
+	defer func() { seen.over(d, err) }()
 	d = v.e.decide(ctx, a)
+	seen.decided()
 	trait := a.Verb.Trait()
 	reads := trait.Reads && d.Effect == cove.Allow
 	began := time.Now()
@@ -73,6 +83,7 @@ func decideAndDo[T any](ctx context.Context, v view, a action, do func(context.C
 		if onDisk, err = v.e.intend(ctx, intent, trait.Durable && d.Effect == cove.Allow); err != nil {
 			return out, d, journalDown(err)
 		}
+		seen.intended()
 	}
 	if d.Effect != cove.Allow {
 		return out, d, nil
@@ -82,6 +93,7 @@ func decideAndDo[T any](ctx context.Context, v view, a action, do func(context.C
 	if err = missing; err == nil {
 		out, err = do(ctx, s)
 	}
+	seen.done(s)
 	if reads {
 		return out, d, err
 	}
@@ -252,4 +264,5 @@ func (e *Engine) note(ctx context.Context, kind string, s *cove.Session, reason 
 	if err := e.cfg.Journal.Append(context.WithoutCancel(ctx), ev, false); err != nil {
 		e.cfg.Logger.ErrorContext(ctx, "journal note", errAttr(err), sessionAttr(s.ID))
 	}
+	e.tell(ctx, s, cove.Happening{Kind: kind})
 }

@@ -30,7 +30,9 @@ type Config struct {
 	// one can be asked, and such an action is denied.
 	Approve func(ctx context.Context, a cove.Action, d cove.Decision) (bool, error)
 	Logger  *slog.Logger // nil: silent
-	Node    string       // this server's name, in records and the journal
+	// Observer is told what happens. nil: nobody looks, which costs nothing.
+	Observer cove.Observer
+	Node     string // this server's name, in records and the journal
 	// Fleeting says that the sessions end with this process, and nobody asks for
 	// them afterwards. Then no record of them is kept, and a journal line that must
 	// be on the disk before an action may also get there while the action goes on,

@@ -67,7 +67,7 @@ func (c contexts) Run(ctx context.Context, req cove.CodeRequest) (*cove.CodeResu
 		}
 		out, err := c.v.e.runCode(ctx, st.lease, s, sandbox, req, limits)
 		if err == nil {
-			st.outcome.Outcome = out.Outcome
+			st.ended(out.Result)
 		}
 		return out, err
 	}, func(x *cove.Execution) *cove.CodeResult { return &cove.CodeResult{Execution: *x} })

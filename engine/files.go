@@ -5,6 +5,8 @@ import (
 	"io"
 	"io/fs"
 	"iter"
+	"sync/atomic"
+	"time"
 
 	"github.com/cove-sandbox/cove"
 )
@@ -66,11 +68,13 @@ func (f files) Stat(ctx context.Context, name string) (cove.FileInfo, error) {
 // Write implements [cove.Files]. A file over the limit is refused before its
 // last byte is taken, and the old content stays.
 func (f files) Write(ctx context.Context, name string, r io.Reader, mode fs.FileMode) error {
-	_, err := inTree(ctx, f.v, f.at(cove.FileWrite, name), []*string{&name}, func(ctx context.Context, t cove.Files) (struct{}, error) {
+	a := f.at(cove.FileWrite, name)
+	a.moved = new(atomic.Int64)
+	_, err := inTree(ctx, f.v, a, []*string{&name}, func(ctx context.Context, t cove.Files) (struct{}, error) {
 		if r == nil {
 			return struct{}{}, cove.InvalidField("body", "is missing")
 		}
-		return struct{}{}, t.Write(ctx, name, &capped{r: f.v.e.upTo(f.v.p.Tenant, r), left: int64(f.v.e.cfg.MaxFileSize), most: f.v.e.cfg.MaxFileSize}, mode)
+		return struct{}{}, t.Write(ctx, name, &capped{r: f.v.e.upTo(f.v.p.Tenant, r, a.moved), left: int64(f.v.e.cfg.MaxFileSize), most: f.v.e.cfg.MaxFileSize}, mode)
 	})
 	return err
 }
@@ -101,11 +105,13 @@ func (f files) Remove(ctx context.Context, name string) error {
 
 // Unpack implements [cove.Files]. A file over the limit ends it.
 func (f files) Unpack(ctx context.Context, dir string, tar io.Reader) error {
-	_, err := inTree(ctx, f.v, f.at(cove.FileUnpack, dir), []*string{&dir}, func(ctx context.Context, t cove.Files) (struct{}, error) {
+	a := f.at(cove.FileUnpack, dir)
+	a.moved = new(atomic.Int64)
+	_, err := inTree(ctx, f.v, a, []*string{&dir}, func(ctx context.Context, t cove.Files) (struct{}, error) {
 		if tar == nil {
 			return struct{}{}, cove.InvalidField("body", "is missing")
 		}
-		bounded := capTar(f.v.e.upTo(f.v.p.Tenant, tar), f.v.e.cfg.MaxFileSize)
+		bounded := capTar(f.v.e.upTo(f.v.p.Tenant, tar, a.moved), f.v.e.cfg.MaxFileSize)
 		defer bounded.stop()
 		return struct{}{}, t.Unpack(ctx, dir, bounded)
 	})
@@ -132,6 +138,7 @@ func (f files) Archive(ctx context.Context, dir string) (io.ReadCloser, error) {
 
 func (f files) open(ctx context.Context, a action, name *string, do func(context.Context, cove.Files) (io.ReadCloser, error)) (io.ReadCloser, error) {
 	return act(ctx, f.v, a, func(ctx context.Context, st *step) (io.ReadCloser, error) {
+		began := time.Now()
 		t, err := tree(st, name)
 		if err != nil {
 			return nil, err
@@ -141,7 +148,10 @@ func (f files) open(ctx context.Context, a action, name *string, do func(context
 			st.lease.leave()
 			return nil, err
 		}
-		return &leaving{ReadCloser: f.v.e.downFrom(st.lease.tenant, r), leave: st.lease.leave}, nil
+		return &leaving{ReadCloser: f.v.e.downFrom(st.lease.tenant, r), leave: func(bytes int64) {
+			st.lease.leave()
+			f.v.e.tellOf(ctx, st.lease, cove.Happening{Kind: cove.FileDownloaded, Bytes: bytes, Wall: time.Since(began)})
+		}}, nil
 	})
 }
 

@@ -65,6 +65,7 @@ func (e *Engine) fork(ctx context.Context, p cove.Principal, from *lease, as cov
 	e.tenants.count(l.tenant, tally{opened: 1})
 	out := l.view()
 	out.Created = true
+	e.tell(ctx, out, cove.Happening{Kind: cove.SessionCreated, Wall: time.Since(out.CreatedAt)})
 	return out, nil
 }
 

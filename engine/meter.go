@@ -3,6 +3,7 @@ package engine
 import (
 	"io"
 	"net"
+	"sync/atomic"
 	"time"
 
 	"github.com/cove-sandbox/cove"
@@ -41,8 +42,11 @@ func (e *Engine) bookAll(tenant string) {
 }
 
 // upTo counts what is read from r as sent into a tenant's sandbox.
-func (e *Engine) upTo(tenant string, r io.Reader) io.Reader {
-	return &metered{Reader: r, each: func(n cove.Bytes) { e.tenants.add(tenant, cove.Consumption{Up: n}) }}
+func (e *Engine) upTo(tenant string, r io.Reader, moved *atomic.Int64) io.Reader {
+	return &metered{Reader: r, each: func(n cove.Bytes) {
+		moved.Add(int64(n))
+		e.tenants.add(tenant, cove.Consumption{Up: n})
+	}}
 }
 
 // downFrom counts what is read from r as sent out of a tenant's sandbox.

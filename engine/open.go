@@ -73,6 +73,7 @@ func (e *Engine) reuse(ctx context.Context, l *lease, req cove.OpenRequest, spec
 		return nil, cove.Errorf(cove.Exhausted, "the session waits for room already, for a caller that is willing to").
 			Reason(cove.ReasonCapacity).With("retry_after", 5).Remedy("wait with on_full, or try again later")
 	}
+	began := time.Now()
 	if err := l.takeTurn(ctx); err != nil {
 		return nil, err
 	}
@@ -101,7 +102,9 @@ func (e *Engine) reuse(ctx context.Context, l *lease, req cove.OpenRequest, spec
 	l.touch(time.Now())
 	l.mu.Unlock()
 	e.tenants.count(l.tenant, tally{opened: 1, reused: 1})
-	return l.view(), nil
+	out := l.view()
+	e.tell(ctx, out, cove.Happening{Kind: cove.SessionReused, Wall: time.Since(began)})
+	return out, nil
 }
 
 // asHeld returns the fields of a request in the form in which a session
@@ -135,6 +138,7 @@ func (e *Engine) create(ctx context.Context, l *lease, req cove.OpenRequest) (*c
 	e.tenants.count(l.tenant, tally{opened: 1})
 	s := l.view()
 	s.Created = true
+	e.tell(ctx, s, cove.Happening{Kind: cove.SessionCreated, Wall: time.Since(s.CreatedAt)})
 	return s, nil
 }
 
@@ -219,6 +223,7 @@ func (e *Engine) fromPool(ctx context.Context, s *cove.Session) (cove.Sandbox, e
 	}
 	spare, ok := e.pool.Take(mold)
 	e.tasks.Kick("pool")
+	e.tellPool(ctx, s, ok)
 	if !ok {
 		return nil, nil //nolint:nilnil // an empty pool is no error: the caller makes one
 	}

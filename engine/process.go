@@ -65,7 +65,7 @@ func (p processes) Exec(ctx context.Context, req cove.ExecRequest) (*cove.Execut
 		}
 		out, err := x.finish(ctx)
 		if err == nil {
-			st.outcome.Outcome = out.Outcome
+			st.ended(out.Result)
 		}
 		return out, err
 	}, func(x *cove.Execution) *cove.Execution { return x })
@@ -156,6 +156,9 @@ func (pr *process) follow(l *lease) {
 	}
 	if pr.x.keep != "" && !pr.x.counted && !gone {
 		pr.x.e.booked(ctx, l, pr.info.PID)
+	}
+	if !gone && !pr.x.counted {
+		pr.x.e.tellEnd(ctx, l, pr)
 	}
 	close(pr.ended)
 	l.leave()

@@ -185,6 +185,7 @@ func (e *Engine) lose(ctx context.Context, l *lease, s *cove.Session, cause erro
 		return err
 	}
 	e.note(ctx, "session.lost", s, cove.MessageOf(cause))
+	e.tellSessionEnd(ctx, l)
 	return nil
 }
 

@@ -184,5 +184,6 @@ func (e *Engine) end(ctx context.Context, l *lease, cause string) error {
 		}
 	}
 	e.forget(l)
+	e.tellSessionEnd(ctx, l)
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 
 	"github.com/cove-sandbox/cove"
 )
@@ -39,13 +40,21 @@ type leaving struct {
 	io.ReadCloser
 
 	once  sync.Once
-	leave func()
+	leave func(bytes int64)
+	bytes atomic.Int64 // read so far
+}
+
+// Read implements io.Reader.
+func (l *leaving) Read(p []byte) (int, error) {
+	n, err := l.ReadCloser.Read(p)
+	l.bytes.Add(int64(n))
+	return n, err
 }
 
 // Close implements io.Closer. It is idempotent.
 func (l *leaving) Close() error {
 	err := l.ReadCloser.Close()
-	l.once.Do(l.leave)
+	l.once.Do(func() { l.leave(l.bytes.Load()) })
 	return err
 }
 

@@ -50,7 +50,7 @@ func (t trials) Run(ctx context.Context, req cove.TrialRequest) (*cove.TrialResu
 		}
 		out, err := t.v.e.runOnTrial(ctx, st.lease, req, st.limits)
 		if err == nil {
-			st.outcome.Outcome = out.Execution.Outcome
+			st.ended(out.Execution.Result)
 		}
 		return out, err
 	}, func(x *cove.Execution) *cove.TrialResult { return &cove.TrialResult{Execution: x} })
