@@ -49,6 +49,7 @@ var allowed = map[string][]string{
 	"internal/pool":      {""},
 	"internal/spool":     {""},
 	"internal/task":      {""},
+	"internal/telemetry": {""},
 	"internal/wire":      {""},
 
 	"docs":             {},
@@ -68,7 +69,7 @@ var allowed = map[string][]string{
 	// daemon puts the parts together, cli is what people type.
 	"internal/daemon": {
 		"", "client", "engine", "provider/all", "provider/fake", "provider/providertest/escape", "store/memory", "store/sqlite",
-		"internal/archive", "internal/audit", "internal/auth", "internal/config", "internal/httpapi", "internal/measure", "internal/policy", "internal/wire",
+		"internal/archive", "internal/audit", "internal/auth", "internal/config", "internal/httpapi", "internal/measure", "internal/policy", "internal/telemetry", "internal/wire",
 	},
 	"internal/cli": {"", "client", "internal/config", "internal/daemon", "internal/measure", "internal/policy", "internal/wire", "provider/providertest/escape"},
 
@@ -98,6 +99,9 @@ var importers = map[string]struct {
 	"golang.org/x/term":          {packages: []string{"internal/cli"}},
 	"modernc.org/sqlite":         {packages: []string{"store/sqlite"}},
 	"pgregory.net/rapid":         {packages: []string{"store/storetest"}},
+
+	"github.com/prometheus/client_golang": {packages: []string{"internal/telemetry"}},
+	"go.opentelemetry.io/otel":            {packages: []string{"internal/telemetry"}},
 
 	"github.com/google/go-cmp": {
 		packages: []string{"platformtest", "provider/providertest", "store/storetest"},
