@@ -89,13 +89,14 @@ const (
 	ScopeExec      Scope = "exec"          // run programs and code, reach ports
 	ScopeFileRead  Scope = "files:read"
 	ScopeFileWrite Scope = "files:write"
-	ScopeRuns      Scope = "runs"  // governed data runs
-	ScopeAdmin     Scope = "admin" // keys, tenants, maintenance, the journal
+	ScopeRuns      Scope = "runs"    // governed data runs
+	ScopeAdmin     Scope = "admin"   // keys, tenants, maintenance, the journal
+	ScopeMetrics   Scope = "metrics" // read the server's metrics, and nothing else
 )
 
 // Scopes returns every scope.
 func Scopes() []Scope {
-	return []Scope{ScopeAll, ScopeRead, ScopeWrite, ScopeExec, ScopeFileRead, ScopeFileWrite, ScopeRuns, ScopeAdmin}
+	return []Scope{ScopeAll, ScopeRead, ScopeWrite, ScopeExec, ScopeFileRead, ScopeFileWrite, ScopeRuns, ScopeAdmin, ScopeMetrics}
 }
 
 // Trait is what the one road needs to know about a verb.

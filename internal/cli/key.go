@@ -62,7 +62,7 @@ be shown again.`,
 	fs := cmd.Flags()
 	fs.StringVar(&req.Name, "name", "", "a `word` to know it by")
 	fs.StringVar(&req.Tenant, "tenant", "", "whose things it sees, by `name` (default \"default\")")
-	fs.StringSliceVar(&scopes, "scope", nil, "a `scope`, what it may do: *, sandbox:read, sandbox:write, exec, files:read, files:write, runs, admin; may be repeated")
+	fs.StringSliceVar(&scopes, "scope", nil, "a `scope`, what it may do: *, sandbox:read, sandbox:write, exec, files:read, files:write, runs, admin, metrics; may be repeated")
 	fs.StringVar(&ttl, "ttl", "", "the `time` it is good for, such as 720h; it does not expire if not given")
 	fs.Float64Var(&req.Limits.RatePerSecond, "rate", 0, "the `number` of requests a second; 0 means no bound")
 	fs.IntVar(&req.Limits.Concurrent, "concurrent", 0, "the `number` of requests at once; 0 means no bound")

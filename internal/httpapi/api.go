@@ -70,6 +70,7 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer func() {
 		abort := c.rescue(recover())
 		a.log(c, start)
+		c.ended(time.Since(start))
 		if abort {
 			panic(http.ErrAbortHandler) //nolint:forbidigo // the server's own way to break a connection off
 		}
@@ -152,6 +153,7 @@ func (c *call) follow(to route) (err error) {
 			return err
 		}
 		c.who, c.platform = who, c.api.Platform(who)
+		c.begun()
 	}
 	if c.query, err = parseQuery(c.r.URL.RawQuery, to.query); err != nil {
 		return err

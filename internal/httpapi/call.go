@@ -24,6 +24,7 @@ type call struct {
 	query    query
 	limit    int64 // on a JSON body
 	read     bool  // the body has been read whole
+	failed   error // what was answered with, if it was an error
 }
 
 // answer remembers what went out, for the log and for late errors.

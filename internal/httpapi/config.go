@@ -20,6 +20,14 @@ type Config struct {
 	Authenticate func(r *http.Request) (p cove.Principal, done func(), err error)
 	// Health says how the server is. The default is always healthy.
 	Health func(ctx context.Context) wire.Health
+	// Metrics shows the server's numbers to who may see them. The default is that
+	// there are none.
+	Metrics http.Handler
+	// Begin is told of a request that showed a valid key, with its route, and
+	// returns the context to go on with. The default is the request's own.
+	Begin func(r *http.Request, route string) context.Context
+	// End is told how a request went. The default tells nobody.
+	End func(ctx context.Context, e Ending)
 	// Logger gets one line for each request, and the causes of errors. The
 	// default throws them away.
 	Logger *slog.Logger

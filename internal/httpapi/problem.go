@@ -115,6 +115,7 @@ func retryAfter(details wire.Details) int {
 
 // note logs the cause of an error that is not the caller's to mend.
 func (c *call) note(err error, p wire.Problem) {
+	c.failed = err
 	if p.Status < http.StatusInternalServerError || p.Code == cove.Exhausted || p.Code == cove.Unsupported {
 		return
 	}

@@ -97,6 +97,6 @@ func actOn[B any](do func(*call, B) error) deed {
 func table() []route {
 	return slices.Concat(
 		sessionRoutes(), networkRoutes(), snapshotRoutes(), trialRoutes(), executeRoutes(), processRoutes(), codeRoutes(),
-		fileRoutes(), uploadRoutes(), portRoutes(), adminRoutes(), toolRoutes(), taskRoutes(), runRoutes(), healthRoutes(),
+		fileRoutes(), uploadRoutes(), portRoutes(), adminRoutes(), toolRoutes(), taskRoutes(), runRoutes(), healthRoutes(), metricRoutes(),
 	)
 }
