@@ -175,5 +175,5 @@ type Preview struct {
 
 // Telemetry is where traces go.
 type Telemetry struct {
-	Endpoint string `env:"OTEL_EXPORTER_OTLP_ENDPOINT" key:"otlp_endpoint" url:"http https" shown:"none" later:"true" doc:"The OpenTelemetry collector that gets traces."`
+	Endpoint string `env:"OTEL_EXPORTER_OTLP_ENDPOINT" key:"otlp_endpoint" url:"http https" shown:"none" doc:"The OpenTelemetry collector that gets traces, by OTLP over HTTP, such as http://127.0.0.1:4318."`
 }

@@ -25,6 +25,8 @@ type site struct {
 	store  func(ctx context.Context) (cove.Store, error) // opened after the journal
 	spares int                                           // sandboxes kept ready
 	logger *slog.Logger
+	// observer is told what the engine does; nil: nobody is.
+	observer cove.Observer
 
 	// run is what the only session of a run in process will ask for, or nil for a
 	// server. What such a run makes ends with it.
@@ -91,7 +93,7 @@ func assemble(ctx context.Context, cfg config.Config, at site) (_ *assembly, err
 	a.later(output.Close)
 	ec.Policy, ec.Policies, ec.Store, ec.Journal = pol, pol.Profiles(), a.store, journal
 	ec.Archives, ec.Output, ec.Kernels, ec.Runner = archives, output, kernels(), runner()
-	ec.PoolSize, ec.Node, ec.Logger = at.spares, at.node, at.logger
+	ec.PoolSize, ec.Node, ec.Logger, ec.Observer = at.spares, at.node, at.logger, at.observer
 	ec.Fleeting, ec.Spare = at.run != nil, ahead.take
 	if a.engine, err = engine.Open(ctx, ec); err != nil {
 		return nil, err

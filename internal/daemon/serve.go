@@ -17,6 +17,7 @@ import (
 	"github.com/cove-sandbox/cove/internal/auth"
 	"github.com/cove-sandbox/cove/internal/config"
 	"github.com/cove-sandbox/cove/internal/httpapi"
+	"github.com/cove-sandbox/cove/internal/telemetry"
 	"github.com/cove-sandbox/cove/internal/wire"
 	"github.com/cove-sandbox/cove/store/sqlite"
 )
@@ -83,8 +84,12 @@ func Serve(ctx context.Context, cfg config.Config, o Options) (err error) {
 		return err
 	}
 	defer s.closeListeners()
+	if s.telemetry, err = newTelemetry(cfg, o); err != nil {
+		return err
+	}
+	defer s.endTelemetry(ctx)
 	s.parts, err = assemble(ctx, cfg, site{
-		dir: home.dir, node: cfg.NodeID, spares: cfg.Pool.Size, logger: o.Logger,
+		dir: home.dir, node: cfg.NodeID, spares: cfg.Pool.Size, logger: o.Logger, observer: s.telemetry,
 		store: func(ctx context.Context) (cove.Store, error) {
 			db, err := sqlite.Open(ctx, home.database())
 			if err != nil {
@@ -108,6 +113,9 @@ type server struct {
 	cfg     config.Config
 	parts   *assembly
 	traffic *traffic
+
+	telemetry *telemetry.Telemetry
+
 	tcp     net.Listener // nil on demand
 	socket  net.Listener
 }
@@ -194,6 +202,7 @@ func (s *server) run(ctx context.Context, l *lock) error {
 // start serves every listener in the background, each with its own way to know
 // who asks.
 func (s *server) start(base context.Context, ended chan<- error, common httpapi.Config) []*http.Server {
+	s.telemetry.Serve(s.source())
 	keys := auth.New(s.parts.store)
 	byKey := func(r *http.Request) (cove.Principal, func(), error) {
 		return keys.Authenticate(r.Context(), auth.FromRequest(r))
@@ -214,6 +223,7 @@ func (s *server) start(base context.Context, ended chan<- error, common httpapi.
 		}
 		own := common
 		own.Platform, own.Authenticate = s.parts.engine.As, door.authenticate
+		own.Metrics, own.Begin, own.End = s.telemetry.Metrics(), s.telemetry.Request, s.answered
 		srv := httpapi.Server(s.traffic.watch(httpapi.New(own)), s.Logger) //nolint:contextcheck // requests have contexts of their own
 		srv.BaseContext = func(net.Listener) context.Context { return base }
 		srv.ConnContext = withPeer

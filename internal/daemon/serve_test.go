@@ -52,7 +52,9 @@ func serve(t *testing.T, cfg config.Config, o daemon.Options) (r daemon.Ready, e
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	ready, ended := make(chan daemon.Ready, 1), make(chan error, 1)
-	o.Logger = slog.New(slog.DiscardHandler)
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
 	o.Ready = func(r daemon.Ready) { ready <- r }
 	go func() { ended <- daemon.Serve(ctx, cfg, o) }()
 	var once bool
