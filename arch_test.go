@@ -23,6 +23,7 @@ var allowed = map[string][]string{
 	"engine":       {"", "internal/admission", "internal/pool", "internal/spool", "internal/task"},
 	"client":       {"", "internal/wire", "retry"},
 	"retry":        {""},
+	"inprocess":    {"", "internal/config", "internal/daemon", "provider/local", "retry"},
 	"platformtest": {""},
 
 	"provider/fake":         {""},

@@ -33,6 +33,8 @@ type site struct {
 	run *cove.Spec
 	// solo says that the run is one program.
 	solo bool
+	// mortal says that sandboxes end with this process, where they would not.
+	mortal bool
 }
 
 // assembly is a running engine and all that it stands on.
@@ -55,7 +57,7 @@ func assemble(ctx context.Context, cfg config.Config, at site) (_ *assembly, err
 		return nil, err
 	}
 	ec := engineConfig(cfg)
-	list, err := providers(cfg, provision{dir: filepath.Join(at.dir, "providers"), once: at.run != nil, keep: at.run == nil}, at.wanted(&ec))
+	list, err := providers(cfg, provision{dir: filepath.Join(at.dir, "providers"), once: at.run != nil, keep: at.run == nil && !at.mortal}, at.wanted(&ec))
 	if err != nil {
 		return nil, err
 	}

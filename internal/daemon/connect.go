@@ -135,13 +135,18 @@ func (h Home) summon(ctx context.Context, cfg config.Config) (wire.Health, error
 		if err == nil {
 			return health, nil
 		}
-		if _, served, err := h.WhoServes(); err == nil && !served {
+		who, served, lookErr := h.WhoServes()
+		if lookErr == nil && served && who.embeds() {
+			return wire.Health{}, h.taken(who)
+		}
+		if lookErr == nil && !served {
 			if child.gone() {
 				return wire.Health{}, child.lastWords()
 			}
 			if child == nil {
-				if child, err = h.spawn(cfg); err != nil {
-					return wire.Health{}, err
+				var failed error
+				if child, failed = h.spawn(cfg); failed != nil {
+					return wire.Health{}, failed
 				}
 			}
 		}

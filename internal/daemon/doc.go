@@ -5,6 +5,7 @@
 //	[Serve]    the server: one for each COVE_HOME
 //	[Connect]  a client of that server, which is started if nobody runs it
 //	[OneShot]  a platform in this process for one run, any number at once
+//	[Embed]    a platform in this process that has COVE_HOME to itself
 //
 // # COVE_HOME
 //

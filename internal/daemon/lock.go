@@ -18,7 +18,7 @@ import (
 // Holder is who serves a COVE_HOME, as its lock file says.
 type Holder struct {
 	PID      int       `json:"pid"`
-	Address  string    `json:"address"` // what it listens on, as a URL
+	Address  string    `json:"address"` // what it listens on, as a URL; "" for a program that has Cove inside
 	Version  string    `json:"version"`
 	OnDemand bool      `json:"on_demand,omitempty"`
 	Started  time.Time `json:"started"`
@@ -28,6 +28,9 @@ type Holder struct {
 func (h Holder) String() string {
 	if h.PID == 0 {
 		return "a process that is just starting"
+	}
+	if h.Address == "" {
+		return fmt.Sprintf("process %d, which has Cove inside and lets nobody in", h.PID)
 	}
 	return fmt.Sprintf("process %d at %s", h.PID, h.Address)
 }
@@ -143,11 +146,21 @@ func (h Home) takeHome(ctx context.Context, wait time.Duration) (*lock, error) {
 	switch {
 	case errors.Is(err, errHeld):
 		who, _, _ := h.WhoServes()
-		return nil, cove.Errorf(cove.Conflict, "COVE_HOME %s is served by %s already", h.dir, who).
-			With("pid", who.PID).With("address", who.Address).
-			Remedy("use that server, stop it%s, or set COVE_HOME to another directory", who.howToStop())
+		return nil, h.taken(who)
 	case err != nil:
 		return nil, homeError(h.dir, err)
 	}
 	return l, l.say(Holder{})
 }
+
+// taken is the error of a COVE_HOME that another process has.
+func (h Home) taken(who Holder) error {
+	err := cove.Errorf(cove.Conflict, "COVE_HOME %s is served by %s already", h.dir, who).With("pid", who.PID).With("address", who.Address)
+	if who.embeds() {
+		return err.Remedy("stop it%s, or set COVE_HOME to another directory", who.howToStop())
+	}
+	return err.Remedy("use that server, stop it%s, or set COVE_HOME to another directory", who.howToStop())
+}
+
+// embeds reports whether the holder is a program that nobody can talk to.
+func (h Holder) embeds() bool { return h.PID != 0 && h.Address == "" }

@@ -1,0 +1,66 @@
+//go:build !lean
+
+package daemon
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/config"
+	"github.com/cove-sandbox/cove/store/sqlite"
+)
+
+// Embedded is a platform in this process that has a COVE_HOME to itself, as a
+// server has, and that nobody else can reach.
+type Embedded struct {
+	parts *assembly
+	lock  *lock
+}
+
+// Embed opens a COVE_HOME for this process. Where another one has it, it is
+// Conflict, with the pid and the address of that. keep lets sandboxes outlive
+// this process, where the provider can; without, they end with it. The caller
+// closes it.
+func Embed(ctx context.Context, cfg config.Config, keep bool, logger *slog.Logger) (*Embedded, error) {
+	home, err := OpenHome(cfg.Home)
+	if err != nil {
+		return nil, err
+	}
+	l, err := home.takeHome(ctx, 0)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range cfg.Unused() {
+		logger.WarnContext(ctx, name+" is set and this build does not use it") //nolint:sloglint // the name is what people look for
+	}
+	parts, err := assemble(ctx, cfg, site{
+		dir: home.dir, node: cfg.NodeID, spares: cfg.Pool.Size, logger: logger, mortal: !keep,
+		store: func(ctx context.Context) (cove.Store, error) { return sqlite.Open(ctx, home.database()) },
+	})
+	if err == nil {
+		if err = l.say(Holder{PID: os.Getpid(), Started: time.Now().UTC()}); err != nil {
+			err = errors.Join(homeError(home.dir, err), parts.end(context.WithoutCancel(ctx)))
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, l.free())
+	}
+	return &Embedded{parts: parts, lock: l}, nil
+}
+
+// As returns the platform as p sees it.
+func (e *Embedded) As(p cove.Principal) cove.Platform { return e.parts.engine.As(p) }
+
+// Owner is who runs this process.
+func (e *Embedded) Owner() cove.Principal { return owner() }
+
+// Close ends the platform and gives COVE_HOME back.
+func (e *Embedded) Close(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, closeTime)
+	defer cancel()
+	return errors.Join(e.parts.end(ctx), e.lock.free())
+}
