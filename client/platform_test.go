@@ -20,31 +20,63 @@ import (
 	"github.com/cove-sandbox/cove/internal/policy"
 	"github.com/cove-sandbox/cove/platformtest"
 	"github.com/cove-sandbox/cove/provider/fake"
+	"github.com/cove-sandbox/cove/provider/local"
+	"github.com/cove-sandbox/cove/provider/providertest"
 	"github.com/cove-sandbox/cove/store/memory"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	local.Main()
+	goleak.VerifyTestMain(m)
+}
 
 // TestPlatform runs the suite of the platform against a client of a server on
 // loopback, with a key for every caller.
 func TestPlatform(t *testing.T) {
 	platformtest.Run(t, func(t *testing.T, o platformtest.Options) platformtest.Harness {
-		r := &remote{t: t, dir: t.TempDir(), store: memory.New(), keeper: fake.NewKeeper(), options: o}
-		t.Cleanup(r.keeper.Close)
-		if err := r.open(); err != nil {
-			t.Fatal(err)
-		}
-		return r
+		keeper := fake.NewKeeper()
+		t.Cleanup(keeper.Close)
+		dir := t.TempDir()
+		return openRemote(t, o, platformtest.Fake(), func() (cove.Provider, error) {
+			return fake.New(fake.Config{Dir: filepath.Join(dir, "fake"), Keeper: keeper})
+		})
 	})
+}
+
+// TestPlatformOfRealSandboxes runs a part of it on sandboxes of this machine.
+func TestPlatformOfRealSandboxes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("with -short no sandbox is made")
+	}
+	platformtest.Run(t, func(t *testing.T, o platformtest.Options) platformtest.Harness {
+		dir := providertest.Dir(t)
+		return openRemote(t, o, platformtest.Extras{}, func() (cove.Provider, error) {
+			p, err := local.New(local.Config{Dir: dir})
+			if err == nil {
+				providertest.Ready(t, p)
+			}
+			return p, err
+		})
+	}, "retry", "output", "tar", "terminal")
+}
+
+func openRemote(t *testing.T, o platformtest.Options, extras platformtest.Extras, provider func() (cove.Provider, error)) *remote {
+	t.Helper()
+	r := &remote{t: t, dir: t.TempDir(), store: memory.New(), options: o, extras: extras, provider: provider}
+	if err := r.open(); err != nil {
+		t.Fatal(err)
+	}
+	return r
 }
 
 // remote is an engine behind a server, and clients of it.
 type remote struct {
-	t       *testing.T
-	dir     string
-	store   cove.Store
-	keeper  *fake.Keeper
-	options platformtest.Options
+	t        *testing.T
+	dir      string
+	store    cove.Store
+	options  platformtest.Options
+	extras   platformtest.Extras
+	provider func() (cove.Provider, error)
 
 	server  *httptest.Server
 	clients []*client.Client
@@ -52,10 +84,8 @@ type remote struct {
 }
 
 func (r *remote) open() error {
-	for _, name := range []string{"fake", "output"} {
-		if err := os.MkdirAll(filepath.Join(r.dir, name), 0o700); err != nil {
-			return err
-		}
+	if err := os.MkdirAll(filepath.Join(r.dir, "output"), 0o700); err != nil {
+		return err
 	}
 	journal, err := audit.Open(audit.Config{Dir: filepath.Join(r.dir, "journal"), Node: "test"})
 	if err != nil {
@@ -65,7 +95,7 @@ func (r *remote) open() error {
 	if err != nil {
 		return err
 	}
-	provider, err := fake.New(fake.Config{Dir: filepath.Join(r.dir, "fake"), Keeper: r.keeper})
+	provider, err := r.provider()
 	if err != nil {
 		return err
 	}
@@ -126,7 +156,7 @@ func (r *remote) As(p cove.Principal) cove.Platform {
 	return c
 }
 
-func (r *remote) Extras() platformtest.Extras { return platformtest.Fake() }
+func (r *remote) Extras() platformtest.Extras { return r.extras }
 
 func (r *remote) Close() {
 	for _, c := range r.clients {

@@ -175,7 +175,7 @@ func retryNetwork(t *testing.T, s *suite) {
 		t.Skip("the provider does not enforce networks")
 	}
 	p := r.user("acme")
-	old := r.session(p, cove.Spec{Idle: shortest, Network: cove.Network{Mode: cove.NetworkOpen}})
+	old := r.session(p, cove.Spec{Idle: shortest, Network: cove.Network{Mode: cove.NetworkAllow, Allow: []string{"example.com", "example.org"}}})
 	_, err := p.Sessions().SetNetwork(r.ctx, old.ID, cove.Network{Mode: cove.NetworkAllow, Allow: []string{"example.com"}})
 	r.must(err, "set the network")
 	r.expireAll(p, old)

@@ -15,6 +15,7 @@
 package platformtest
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -107,14 +108,17 @@ func Fake() Extras {
 	}
 }
 
-// Run runs the whole suite. open makes a platform that shares nothing with any
-// other; the suite closes it.
-func Run(t *testing.T, open func(t *testing.T, o Options) Harness) {
+// Run runs the whole suite, or the groups of cases that are named. open makes a
+// platform that shares nothing with any other; the suite closes it.
+func Run(t *testing.T, open func(t *testing.T, o Options) Harness, only ...string) {
 	t.Helper()
 	s := &suite{open: open, seen: &record{}}
 	total := 0
 	for _, g := range groups() {
 		total += len(g.cases)
+		if len(only) > 0 && !slices.Contains(only, g.name) {
+			continue
+		}
 		t.Run(g.name, func(t *testing.T) {
 			for _, c := range g.cases {
 				t.Run(c.name, func(t *testing.T) {
