@@ -68,7 +68,7 @@ func (endlessZeros) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestArchiveBombs are stopped by the workspace's limits, and the session goes on.
+// TestArchiveBombs are stopped by the limits of files and workspaces, and the session goes on.
 func TestArchiveBombs(t *testing.T) {
 	w := newWorld(t, func(c *fake.Config) { c.Keeper = nil })
 	p := w.open().As(boss)
@@ -84,6 +84,13 @@ func TestArchiveBombs(t *testing.T) {
 			}
 			_, err := io.CopyN(out, endlessZeros{}, 1<<50)
 			return err
+		}, cove.Invalid, cove.ReasonFileTooLarge},
+		"a file that is larger than the workspace": {func(out *tar.Writer) error {
+			if err := out.WriteHeader(&tar.Header{Name: "large", Mode: 0o644, Size: 50 << 20}); err != nil {
+				return err
+			}
+			_, err := io.CopyN(out, endlessZeros{}, 50<<20)
+			return err
 		}, cove.Exhausted, cove.ReasonWorkspaceFull},
 		"a million entries": {func(out *tar.Writer) error {
 			for i := range 1_000_000 {
@@ -97,7 +104,7 @@ func TestArchiveBombs(t *testing.T) {
 			return out.WriteHeader(&tar.Header{Name: strings.Repeat("d/", 2000), Typeflag: tar.TypeDir, Mode: 0o755})
 		}, cove.Exhausted, cove.ReasonWorkspaceFull},
 		"a declared size without data": {func(out *tar.Writer) error {
-			if err := out.WriteHeader(&tar.Header{Name: "short", Mode: 0o644, Size: 1 << 40}); err != nil {
+			if err := out.WriteHeader(&tar.Header{Name: "short", Mode: 0o644, Size: 50 << 20}); err != nil {
 				return err
 			}
 			return io.ErrUnexpectedEOF

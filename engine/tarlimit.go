@@ -5,6 +5,9 @@ import (
 	"errors"
 	"io"
 	"iter"
+	"math"
+	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/cove-sandbox/cove"
@@ -85,11 +88,26 @@ func (c *tarCapped) verdicts(yield func(error) bool) {
 			return
 		}
 		isFile := h.Typeflag == tar.TypeReg || h.Typeflag == tar.TypeGNUSparse || h.Typeflag == tar.TypeCont
-		if isFile && h.Size > int64(c.most) {
+		if isFile && (h.Size > int64(c.most) || hollow(h) > int64(c.most)) {
 			yield(tooLarge(c.most, "archive: the file %.200q is", h.Name))
 			return
 		}
 	}
+}
+
+// hollow is the size that an entry claims to have with its holes, in whatever
+// dialect, or 0. A provider may know one that archive/tar does not.
+func hollow(h *tar.Header) (size int64) {
+	for key, value := range h.PAXRecords {
+		if strings.HasSuffix(key, "sparse.realsize") {
+			n, err := strconv.ParseInt(value, 10, 64)
+			if err != nil {
+				n = math.MaxInt64
+			}
+			size = max(size, n)
+		}
+	}
+	return size
 }
 
 type readerFunc func([]byte) (int, error)

@@ -69,9 +69,18 @@ func TestCapTar(t *testing.T) {
 		},
 		"a hole at the limit": {data: oldSparse(most)},
 		"a hole that is over": {data: oldSparse(most + 1), reason: cove.ReasonFileTooLarge, code: cove.Invalid},
-		"no tar":              {data: []byte(strings.Repeat("no tar ", 200)), code: cove.Invalid},
-		"cut short":           {data: whole[:700]},
-		"nothing":             {},
+		"another kind of hole at the limit": {
+			data: tarOf(t, tar.Header{Name: "h", Size: 1, PAXRecords: map[string]string{"X.sparse.realsize": "1000"}}),
+		},
+		"another kind of hole that is over": {
+			data: tarOf(t, tar.Header{Name: "h", Size: 1, PAXRecords: map[string]string{"X.sparse.realsize": "1001"}}), reason: cove.ReasonFileTooLarge, code: cove.Invalid,
+		},
+		"a hole without a size": {
+			data: tarOf(t, tar.Header{Name: "h", Size: 1, PAXRecords: map[string]string{"X.sparse.realsize": "much"}}), reason: cove.ReasonFileTooLarge, code: cove.Invalid,
+		},
+		"no tar":    {data: []byte(strings.Repeat("no tar ", 200)), code: cove.Invalid},
+		"cut short": {data: whole[:700]},
+		"nothing":   {},
 	} {
 		for way, r := range map[string]io.Reader{"at once": bytes.NewReader(c.data), "by bytes": iotest.OneByteReader(bytes.NewReader(c.data))} {
 			bounded := capTar(r, most)

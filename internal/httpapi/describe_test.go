@@ -150,7 +150,9 @@ const responseRef = "#/components/responses/"
 var faults = map[string]func(route) bool{
 	"401": func(r route) bool { return !r.open },
 	"413": func(r route) bool { return r.body != nil || r.takes != "" },
-	"416": func(r route) bool { return slices.ContainsFunc(r.headers, func(h header) bool { return h.name == "Range" }) },
+	"416": func(r route) bool {
+		return slices.ContainsFunc(r.headers, func(h header) bool { return h.name == "Range" })
+	},
 	"429": func(r route) bool { return !r.open },
 	"507": func(r route) bool { return r.takes != "" },
 }

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"io/fs"
@@ -92,7 +93,7 @@ func (c *call) form() (*form, error) {
 		return nil, err
 	}
 	body := c.upload()
-	guard := &guarded{r: body}
+	guard := &guarded{r: body, mark: []byte("--" + params["boundary"] + "--")}
 	return &form{body: body, guard: guard, parts: multipart.NewReader(guard, params["boundary"]), dir: c.dir(), mode: mode}, nil
 }
 
@@ -118,6 +119,9 @@ func (f *formFile) Read(p []byte) (int, error) {
 func brokenForm(err error) error {
 	if _, ours := errors.AsType[*cove.Error](err); ours {
 		return err
+	}
+	if errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF // the end of the body is not that of the form
 	}
 	return cove.Wrap(cove.Invalid, err, "the form is malformed or ends before its last boundary; send it again")
 }
@@ -167,7 +171,7 @@ func (f *form) part() (*multipart.Part, error) {
 	f.guard.most = maxFormHead
 	part, err := f.parts.NextRawPart()
 	f.guard.most = 0
-	if err == io.EOF { //nolint:errorlint // only the last boundary is it bare; wrapped, it is a body that breaks off
+	if errors.Is(err, io.EOF) && f.guard.whole {
 		return nil, io.EOF
 	}
 	if err != nil {
@@ -213,21 +217,31 @@ func (f *form) target(name string) (string, error) {
 }
 
 // guarded is the body of a form. While the reader of the form looks for the next
-// part, it gives no more than most bytes; 0 means that it does not look.
+// part, it gives no more than most bytes; 0 means that it does not look. That
+// reader takes the end of a body for the end of the form, also behind half a
+// header, so the last boundary is looked for here.
 type guarded struct {
-	r    io.Reader
-	most int64
+	r     io.Reader
+	most  int64
+	mark  []byte // the last boundary
+	tail  []byte // the bytes before, in which it may begin
+	whole bool   // it was there
 }
 
 // Read implements [io.Reader].
 func (g *guarded) Read(p []byte) (int, error) {
-	if g.most == 0 {
-		return g.r.Read(p)
-	}
 	if g.most == 1 {
 		return 0, cove.Errorf(cove.Invalid, "the header of a part of the form is longer than %d bytes", maxFormHead).Reason(wire.ReasonBodyTooLarge)
 	}
-	n, err := g.r.Read(p[:min(int64(len(p)), g.most-1)])
-	g.most -= int64(n)
+	if g.most > 0 {
+		p = p[:min(int64(len(p)), g.most-1)]
+	}
+	n, err := g.r.Read(p)
+	if g.most > 0 {
+		g.most -= int64(n)
+	}
+	seen := append(g.tail, p[:n]...)
+	g.whole = g.whole || bytes.Contains(seen, g.mark)
+	g.tail = append(g.tail[:0], seen[max(0, len(seen)-len(g.mark)+1):]...)
 	return n, err
 }

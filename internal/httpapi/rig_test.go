@@ -63,7 +63,9 @@ func start(t *testing.T, listener net.Listener, change ...func(*httpapi.Config))
 	if listener != nil {
 		_ = r.server.Listener.Close()
 		r.server.Listener = listener
-		address = "unix://" + listener.Addr().String()
+		if listener.Addr().Network() == "unix" {
+			address = "unix://" + listener.Addr().String()
+		}
 	}
 	r.server.Start()
 	if address == "" {
