@@ -11,6 +11,8 @@ type Admin interface {
 	// CreateKey returns the new key and its secret, which is shown this once.
 	CreateKey(ctx context.Context, req KeyRequest) (*Key, string, error)
 	Keys(ctx context.Context) iter.Seq2[*Key, error]
+	// RevokeKey makes a key open nothing any more. A server ends what its callers
+	// wait for; background programs go on.
 	RevokeKey(ctx context.Context, id ID) error
 	// Tenant reports on a tenant. The caller's own needs no more than ScopeRead.
 	Tenant(ctx context.Context, name string) (*TenantReport, error)

@@ -1,6 +1,9 @@
 package cove
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // Principal is who asks. It is made by the authentication of a face, or by the
 // owner of the process, and is bound to a Platform.
@@ -10,6 +13,8 @@ type Principal struct {
 	Scopes   []Scope  // what it may do
 	Limits   KeyLimit // its own bounds
 	Defaults Spec     // what its requests mean where they say nothing
+
+	ExpiresAt time.Time // when its key ceases to be good; zero for never
 }
 
 // May reports whether p holds a scope.

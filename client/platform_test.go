@@ -34,12 +34,17 @@ func TestMain(m *testing.M) {
 // loopback, with a key for every caller.
 func TestPlatform(t *testing.T) {
 	platformtest.Run(t, func(t *testing.T, o platformtest.Options) platformtest.Harness {
-		keeper := fake.NewKeeper()
-		t.Cleanup(keeper.Close)
-		dir := t.TempDir()
-		return openRemote(t, o, platformtest.Fake(), func() (cove.Provider, error) {
-			return fake.New(fake.Config{Dir: filepath.Join(dir, "fake"), Keeper: keeper})
-		})
+		return newRemote(t, o)
+	})
+}
+
+func newRemote(t *testing.T, o platformtest.Options) *remote {
+	t.Helper()
+	keeper := fake.NewKeeper()
+	t.Cleanup(keeper.Close)
+	dir := t.TempDir()
+	return openRemote(t, o, platformtest.Fake(), func() (cove.Provider, error) {
+		return fake.New(fake.Config{Dir: filepath.Join(dir, "fake"), Keeper: keeper})
 	})
 }
 
@@ -62,7 +67,8 @@ func TestPlatformOfRealSandboxes(t *testing.T) {
 
 func openRemote(t *testing.T, o platformtest.Options, extras platformtest.Extras, provider func() (cove.Provider, error)) *remote {
 	t.Helper()
-	r := &remote{t: t, dir: t.TempDir(), store: memory.New(), options: o, extras: extras, provider: provider}
+	watch := auth.NewWatch()
+	r := &remote{t: t, dir: t.TempDir(), store: watch.Store(memory.New()), watch: watch, options: o, extras: extras, provider: provider}
 	if err := r.open(); err != nil {
 		t.Fatal(err)
 	}
@@ -74,6 +80,7 @@ type remote struct {
 	t        *testing.T
 	dir      string
 	store    cove.Store
+	watch    *auth.Watch
 	options  platformtest.Options
 	extras   platformtest.Extras
 	provider func() (cove.Provider, error)
@@ -125,7 +132,7 @@ func (r *remote) open() error {
 	keys := auth.New(r.store)
 	r.server = httptest.NewUnstartedServer(nil)
 	r.server.Config = httpapi.Server(httpapi.New(httpapi.Config{
-		Platform: e.As,
+		Platform: e.As, Watch: r.watch.Follow,
 		Authenticate: func(req *http.Request) (cove.Principal, func(), error) {
 			return keys.Authenticate(req.Context(), auth.FromRequest(req))
 		},

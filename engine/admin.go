@@ -62,22 +62,21 @@ func (p admin) Keys(ctx context.Context) iter.Seq2[*cove.Key, error] {
 	})
 }
 
-// RevokeKey implements [cove.Admin]. Revoking twice is no error.
+// RevokeKey implements [cove.Admin]. Revoking twice is no error. What callers
+// with the key have under way is for who let them in to end.
 func (p admin) RevokeKey(ctx context.Context, id cove.ID) error {
 	return actDone(ctx, p.v, p.does(cove.AdminRevokeKey), func(ctx context.Context, _ *step) error {
-		for k, err := range p.v.e.cfg.Store.Keys(ctx) {
-			if err != nil {
-				return err
-			}
-			if k.ID != id {
-				continue
-			}
-			if k.RevokedAt.IsZero() {
-				k.RevokedAt = time.Now()
-			}
-			return p.v.e.cfg.Store.PutKey(ctx, k)
+		k, err := p.v.e.cfg.Store.KeyByID(ctx, id)
+		if cove.CodeOf(err) == cove.NotFound {
+			return cove.Errorf(cove.NotFound, "there is no key %.40q", string(id))
 		}
-		return cove.Errorf(cove.NotFound, "there is no key %.40q", string(id))
+		if err != nil {
+			return err
+		}
+		if k.RevokedAt.IsZero() {
+			k.RevokedAt = time.Now()
+		}
+		return p.v.e.cfg.Store.PutKey(ctx, k)
 	})
 }
 

@@ -87,8 +87,8 @@ func TestPrincipal(t *testing.T) {
 	store := &keys{}
 	var want cove.Principal
 	secret := store.add(t, func(k *cove.Key) {
-		k.Limits, k.Defaults = cove.KeyLimit{Sessions: 3}, cove.Spec{Flavor: "small"}
-		want = cove.Principal{Name: string(k.ID), Tenant: "acme", Scopes: k.Scopes, Limits: k.Limits, Defaults: k.Defaults}
+		k.Limits, k.Defaults, k.ExpiresAt = cove.KeyLimit{Sessions: 3}, cove.Spec{Flavor: "small"}, time.Now().Add(time.Hour)
+		want = cove.Principal{Name: string(k.ID), Tenant: "acme", Scopes: k.Scopes, Limits: k.Limits, Defaults: k.Defaults, ExpiresAt: k.ExpiresAt}
 	})
 	got, done, err := auth.New(store).Authenticate(t.Context(), secret)
 	if err != nil {

@@ -9,3 +9,21 @@ func (k *Keyring) Meters() int {
 
 // MaxRemembered is how many keys are remembered.
 const MaxRemembered = maxRemembered
+
+// Callers returns how many callers are followed.
+func (w *Watch) Callers() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := 0
+	for _, all := range w.callers {
+		n += len(all)
+	}
+	return n + len(w.callers)
+}
+
+// Revoked returns how many revoked keys are remembered.
+func (w *Watch) Revoked() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.gone)
+}

@@ -42,7 +42,7 @@ func (k *Keyring) Authenticate(ctx context.Context, secret string) (cove.Princip
 		return cove.Principal{}, nothing, err
 	}
 	return cove.Principal{
-		Name: string(key.ID), Tenant: key.Tenant, Scopes: key.Scopes, Limits: key.Limits, Defaults: key.Defaults,
+		Name: string(key.ID), Tenant: key.Tenant, Scopes: key.Scopes, Limits: key.Limits, Defaults: key.Defaults, ExpiresAt: key.ExpiresAt,
 	}, done, nil
 }
 

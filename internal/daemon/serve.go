@@ -79,7 +79,7 @@ func Serve(ctx context.Context, cfg config.Config, o Options) (err error) {
 	for _, name := range cfg.Unused() {
 		o.Logger.WarnContext(ctx, name+" is set and this build does not use it") //nolint:sloglint // the name is what people look for
 	}
-	s := &server{home: home, cfg: cfg, Options: o, traffic: newTraffic()}
+	s := &server{home: home, cfg: cfg, Options: o, traffic: newTraffic(), watch: auth.NewWatch()}
 	if err := s.listen(ctx); err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func Serve(ctx context.Context, cfg config.Config, o Options) (err error) {
 			if err != nil {
 				return nil, err
 			}
-			return auth.Remembering(db), nil // the lock makes us its only writer
+			return s.watch.Store(auth.Remembering(db)), nil // the lock makes us its only writer
 		},
 	})
 	if err != nil {
@@ -113,11 +113,12 @@ type server struct {
 	cfg     config.Config
 	parts   *assembly
 	traffic *traffic
+	watch   *auth.Watch
 
 	telemetry *telemetry.Telemetry
 
-	tcp     net.Listener // nil on demand
-	socket  net.Listener
+	tcp    net.Listener // nil on demand
+	socket net.Listener
 }
 
 // listen opens the doors before anything else is begun, so that an address
@@ -222,7 +223,7 @@ func (s *server) start(base context.Context, ended chan<- error, common httpapi.
 			continue
 		}
 		own := common
-		own.Platform, own.Authenticate = s.parts.engine.As, door.authenticate
+		own.Platform, own.Authenticate, own.Watch = s.parts.engine.As, door.authenticate, s.watch.Follow
 		own.Metrics, own.Begin, own.End = s.telemetry.Metrics(), s.telemetry.Request, s.answered
 		srv := httpapi.Server(s.traffic.watch(httpapi.New(own)), s.Logger) //nolint:contextcheck // requests have contexts of their own
 		srv.BaseContext = func(net.Listener) context.Context { return base }

@@ -114,6 +114,9 @@ func (c *call) journal() error {
 				return err
 			}
 		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 		return e.send(wire.OnEnd, "", struct{}{})
 	})
 }

@@ -153,6 +153,7 @@ func (c *call) follow(to route) (err error) {
 			return err
 		}
 		c.who, c.platform = who, c.api.Platform(who)
+		defer c.watched()()
 		c.begun()
 	}
 	if c.query, err = parseQuery(c.r.URL.RawQuery, to.query); err != nil {
@@ -161,7 +162,7 @@ func (c *call) follow(to route) (err error) {
 	if c.limit = to.limit; c.limit == 0 {
 		c.limit = bodyLimit
 	}
-	return to.do(c)
+	return c.blame(to.do(c))
 }
 
 // rescue turns a panic into an answer, or reports that the connection must be

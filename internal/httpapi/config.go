@@ -18,6 +18,10 @@ type Config struct {
 	// Authenticate returns who sent r. done, if not nil, is called when the
 	// request is over.
 	Authenticate func(r *http.Request) (p cove.Principal, done func(), err error)
+	// Watch, if not nil, returns a context for a request of p: it ends when p must
+	// not go on, with an Unauthenticated cause that says why. stop is called when
+	// the request is over.
+	Watch func(ctx context.Context, p cove.Principal) (_ context.Context, stop func())
 	// Health says how the server is. The default is always healthy.
 	Health func(ctx context.Context) wire.Health
 	// Metrics shows the server's numbers to who may see them. The default is that

@@ -41,7 +41,7 @@ func (c *call) stream(run func(ctx context.Context, e *events) error) error {
 	// connection back.
 	hush := sync.OnceFunc(func() { close(quit); beats.Wait() })
 	defer hush()
-	err := run(ctx, e)
+	err := c.blame(run(ctx, e))
 	hush()
 	if err == nil {
 		return nil

@@ -119,6 +119,9 @@ func (c *call) watch() error {
 			}
 			_ = e.send(wire.OnChange, "", wire.ChangeOf(change)) // texts always are JSON
 		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 		return e.send(wire.OnEnd, "", struct{}{})
 	})
 }

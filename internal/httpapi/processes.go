@@ -87,6 +87,9 @@ func (c *call) connect() error {
 			e.chunk(chunk)
 		}
 		x, err := c.processes().Wait(ctx, pid)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 		if err != nil {
 			// The output is whole, which is what was asked for.
 			return e.send(wire.OnEnd, "", struct{}{})

@@ -54,32 +54,60 @@ func (c *call) terminal() error {
 	defer conn.CloseNow() //nolint:errcheck // closed already where all went well
 	conn.SetReadLimit(maxMessage)
 	ctx, cancel := context.WithCancel(c.r.Context())
+	line, drop := c.line()
 	var parts sync.WaitGroup
-	parts.Go(func() { defer cancel(); c.typed(ctx, conn, p.PID) })
-	parts.Go(func() { defer cancel(); c.ping(ctx, conn) })
-	c.shown(ctx, conn, p.PID)
+	parts.Go(func() { defer cancel(); c.typed(ctx, line, conn, p.PID) })
+	parts.Go(func() { defer cancel(); c.ping(line, conn) })
+	c.shown(ctx, line, conn, p.PID)
 	cancel()
+	drop()
 	parts.Wait()
 	return nil
 }
 
+// line is the context of what goes over the wire. It outlives the request for a
+// moment, in which a client can be told why the request had to end: a connection
+// is closed as soon as the context of a message ends.
+func (c *call) line() (_ context.Context, drop func()) {
+	line, cut := context.WithCancel(context.WithoutCancel(c.r.Context()))
+	stop := context.AfterFunc(c.r.Context(), func() {
+		late := time.NewTimer(c.api.HangUp)
+		defer late.Stop()
+		select {
+		case <-line.Done():
+		case <-late.C:
+			cut()
+		}
+	})
+	return line, func() { stop(); cut() }
+}
+
 // shown sends what the program writes, and how it ended.
-func (c *call) shown(ctx context.Context, conn *websocket.Conn, pid cove.PID) {
+func (c *call) shown(ctx, line context.Context, conn *websocket.Conn, pid cove.PID) {
 	for chunk, err := range c.processes().Connect(ctx, pid, 0) {
 		if err != nil {
-			c.lastNote(ctx, conn, terminalNote{Type: "error", Error: new(problemOf(err, c.id))})
+			c.noteError(ctx, line, conn, err)
 			return
 		}
-		if c.message(ctx, conn, websocket.MessageBinary, chunk.Data) != nil {
+		if c.message(line, conn, websocket.MessageBinary, chunk.Data) != nil {
 			return
 		}
 	}
 	x, err := c.processes().Wait(ctx, pid)
 	if err != nil {
-		c.lastNote(ctx, conn, terminalNote{Type: "error", Error: new(problemOf(err, c.id))})
+		c.noteError(ctx, line, conn, err)
 		return
 	}
-	c.lastNote(ctx, conn, terminalNote{Type: "exit", Result: new(wire.ExecutionOf(x))})
+	c.lastNote(line, conn, terminalNote{Type: "exit", Result: new(wire.ExecutionOf(x))})
+}
+
+// noteError tells the client what went wrong, unless it is the client or the server
+// that left.
+func (c *call) noteError(ctx, line context.Context, conn *websocket.Conn, err error) {
+	if ctx.Err() != nil && cutOff(ctx) == nil {
+		return
+	}
+	c.lastNote(line, conn, terminalNote{Type: "error", Error: new(problemOf(c.blame(err), c.id))})
 }
 
 // message gives the client the time of a stall to take one message.
@@ -98,9 +126,9 @@ func (c *call) lastNote(ctx context.Context, conn *websocket.Conn, note terminal
 
 // typed hands on what the client sends, until it sends nothing more or
 // something that has no meaning here.
-func (c *call) typed(ctx context.Context, conn *websocket.Conn, pid cove.PID) {
+func (c *call) typed(ctx, line context.Context, conn *websocket.Conn, pid cove.PID) {
 	for {
-		kind, data, err := conn.Read(ctx)
+		kind, data, err := conn.Read(line)
 		if err != nil {
 			return
 		}

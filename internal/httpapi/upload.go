@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/cove-sandbox/cove"
@@ -18,17 +19,25 @@ type upload struct {
 	limit time.Duration
 	whole bool  // limit is for the whole body and set already, not for each read
 	err   error // what ended it, but for io.EOF
+	calm  func()
 }
 
 func (u *upload) Read(p []byte) (int, error) {
+	if u.calm == nil {
+		u.calm = sync.OnceFunc(u.c.alert())
+	}
 	if !u.whole {
 		_ = u.c.control.SetReadDeadline(time.Now().Add(u.limit))
+	}
+	if u.err = cutOff(u.c.r.Context()); u.err != nil { // after the deadline, which would undo the one that wakes us
+		return 0, u.err
 	}
 	n, err := u.c.r.Body.Read(p)
 	switch {
 	case err == nil:
 		return n, nil
 	case errors.Is(err, io.EOF):
+		u.calm()
 		u.c.read = true
 		_ = u.c.control.SetReadDeadline(time.Time{})
 		return n, io.EOF

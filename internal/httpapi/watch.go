@@ -1,0 +1,58 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/cove-sandbox/cove"
+)
+
+// watched lets the request end when its caller must not go on. The answer is
+// called when the request is over.
+func (c *call) watched() (over func()) {
+	if c.api.Watch == nil {
+		return func() {}
+	}
+	ctx, stop := c.api.Watch(c.r.Context(), c.who)
+	c.r = c.r.WithContext(ctx)
+	return stop
+}
+
+// alert wakes who waits for more of the body when the caller must not go on, until
+// calm is called: a deadline that came later would break the connection's next
+// request.
+func (c *call) alert() (calm func()) {
+	ctx, woken := c.r.Context(), make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(woken)
+		if cutOff(ctx) != nil {
+			_ = c.control.SetReadDeadline(time.Unix(1, 0))
+		}
+	})
+	return func() {
+		if !stop() {
+			<-woken
+		}
+	}
+}
+
+// cutOff is why the caller of a request must not go on, or nil.
+func cutOff(ctx context.Context) error {
+	if cause := context.Cause(ctx); errors.Is(cause, cove.Unauthenticated) {
+		return cause
+	}
+	return nil
+}
+
+// blame returns the reason for an error where it is that the caller must not go
+// on: the platform only knows that somebody ended its context.
+func (c *call) blame(err error) error {
+	if err == nil {
+		return nil
+	}
+	if cause := cutOff(c.r.Context()); cause != nil {
+		return cause
+	}
+	return err
+}
