@@ -62,9 +62,19 @@ func limited(dir string) bool {
 }
 
 // settle2 makes the home in version 2: in the nearest group, from our own
-// upward, that we may use and that hands controllers on.
+// upward, that we may use and that hands controllers on. Where systemd put us
+// into a subgroup of what it delegated (DelegateSubgroup=), ours must not hand on
+// anything: it could not put the next server there while our groups live.
 func (h hierarchy) settle2(name string, controllers []string) (home, error) {
 	var refused error
+	if parent := filepath.Dir(h.own); h.own != h.mount && delegated(parent) {
+		got, err := handOn(parent, name, controllers)
+		if err == nil {
+			h.controllers = got
+			return home{h, filepath.Join(parent, name)}, nil
+		}
+		refused = err
+	}
 	for parent := h.own; strings.HasPrefix(parent, h.mount); parent = filepath.Dir(parent) {
 		got, err := handOn(parent, name, controllers)
 		if err == nil {
@@ -77,6 +87,18 @@ func (h hierarchy) settle2(name string, controllers []string) (home, error) {
 		}
 	}
 	return home{}, refused
+}
+
+// delegated reports whether systemd gave a group away, by the mark that it
+// leaves on one.
+func delegated(dir string) bool {
+	for _, mark := range []string{"trusted.delegate", "user.delegate"} {
+		var value [1]byte
+		if n, err := unix.Getxattr(dir, mark, value[:]); err == nil && n == 1 && value[0] == '1' {
+			return true
+		}
+	}
+	return false
 }
 
 // handOn makes parent/name, and has parent give it all of the controllers that
