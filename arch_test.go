@@ -48,9 +48,11 @@ var allowed = map[string][]string{
 	"internal/measure":   {""},
 	"internal/policy":    {""},
 	"internal/pool":      {""},
+	"internal/preview":   {""},
 	"internal/spool":     {""},
 	"internal/task":      {""},
 	"internal/telemetry": {""},
+	"internal/ticket":    {""},
 	"internal/wire":      {""},
 
 	"docs":             {},
@@ -70,7 +72,8 @@ var allowed = map[string][]string{
 	// daemon puts the parts together, cli is what people type.
 	"internal/daemon": {
 		"", "client", "engine", "provider/all", "provider/fake", "provider/providertest/escape", "store/memory", "store/sqlite",
-		"internal/archive", "internal/audit", "internal/auth", "internal/config", "internal/httpapi", "internal/measure", "internal/policy", "internal/telemetry", "internal/wire",
+		"internal/archive", "internal/audit", "internal/auth", "internal/config", "internal/httpapi", "internal/measure", "internal/policy", "internal/preview",
+		"internal/telemetry", "internal/ticket", "internal/wire",
 	},
 	"internal/cli": {"", "client", "internal/config", "internal/daemon", "internal/measure", "internal/policy", "internal/wire", "provider/providertest/escape"},
 

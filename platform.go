@@ -25,6 +25,7 @@ type Platform interface {
 	Trials(id ID) Trials
 	Snapshots() Snapshots
 	Runs() Runs
+	Links() Links
 	Admin() Admin
 }
 

@@ -66,6 +66,11 @@ const (
 	RunWait   Verb = "run.wait"
 	RunDelete Verb = "run.delete"
 
+	LinkDownload Verb = "link.download"
+	LinkUpload   Verb = "link.upload"
+	LinkPort     Verb = "link.port"
+	LinkLogin    Verb = "link.login"
+
 	AdminCreateKey   Verb = "admin.create_key"
 	AdminKeys        Verb = "admin.keys"
 	AdminRevokeKey   Verb = "admin.revoke_key"
@@ -136,6 +141,9 @@ var traits = map[Verb]Trait{
 	SnapshotFork: {Scope: ScopeWrite, Durable: true}, SnapshotList: {Scope: ScopeRead, Reads: true}, SnapshotDelete: {Scope: ScopeWrite, Durable: true},
 
 	RunSubmit: {Scope: ScopeRuns}, RunGet: {Scope: ScopeRuns, Reads: true}, RunWait: {Scope: ScopeRuns, Reads: true}, RunDelete: {Scope: ScopeRuns},
+
+	LinkDownload: {Scope: ScopeFileRead, Durable: true}, LinkUpload: {Scope: ScopeFileWrite, Durable: true},
+	LinkPort: {Scope: ScopeExec, Durable: true}, LinkLogin: {Scope: ScopeRead, Durable: true},
 
 	AdminCreateKey: {Scope: ScopeAdmin, Durable: true}, AdminKeys: {Scope: ScopeAdmin, Reads: true},
 	AdminRevokeKey: {Scope: ScopeAdmin, Durable: true}, AdminTenant: {Scope: ScopeAdmin, Own: ScopeRead, Reads: true},

@@ -13,6 +13,7 @@ func (d direct) Ports(id cove.ID) cove.Ports         { return ports{d.c, id} }
 func (d direct) Trials(id cove.ID) cove.Trials       { return trials{d.c, id} }
 func (d direct) Snapshots() cove.Snapshots           { return snapshots(d) }
 func (d direct) Runs() cove.Runs                     { return runs(d) }
+func (d direct) Links() cove.Links                   { return links(d) }
 func (d direct) Admin() cove.Admin                   { return admin(d) }
 
 // Sessions implements [cove.Platform].
@@ -38,6 +39,9 @@ func (c *Client) Snapshots() cove.Snapshots { return c.platform.Snapshots() }
 
 // Runs implements [cove.Platform].
 func (c *Client) Runs() cove.Runs { return c.platform.Runs() }
+
+// Links implements [cove.Platform].
+func (c *Client) Links() cove.Links { return c.platform.Links() }
 
 // Admin implements [cove.Platform].
 func (c *Client) Admin() cove.Admin { return c.platform.Admin() }

@@ -18,6 +18,7 @@ import (
 	"github.com/cove-sandbox/cove/internal/auth"
 	"github.com/cove-sandbox/cove/internal/httpapi"
 	"github.com/cove-sandbox/cove/internal/policy"
+	"github.com/cove-sandbox/cove/internal/ticket"
 	"github.com/cove-sandbox/cove/platformtest"
 	"github.com/cove-sandbox/cove/provider/fake"
 	"github.com/cove-sandbox/cove/provider/local"
@@ -87,6 +88,7 @@ type remote struct {
 
 	server  *httptest.Server
 	clients []*client.Client
+	book    *ticket.Book
 	shut    []func()
 }
 
@@ -120,7 +122,7 @@ func (r *remote) open() error {
 		Archives: archives, Output: output, Node: "test", Kernels: fake.Kernels{}, Runner: fake.Runner{},
 		MaxSessions: o.MaxSessions, MaxMemory: o.MaxMemory, Evict: o.Evict, QueueLength: o.QueueLength,
 		Volumes: o.Volumes, Shared: o.Shared, Flavors: o.Flavors, OutputBudget: o.OutputBudget, OutputKept: o.OutputKept,
-		ExecTimeout: o.ExecTimeout, MaxFileSize: o.MaxFileSize, Prices: o.Prices,
+		ExecTimeout: o.ExecTimeout, MaxFileSize: o.MaxFileSize, Prices: o.Prices, Sign: r.sign,
 	})
 	if err != nil {
 		return err
@@ -130,13 +132,17 @@ func (r *remote) open() error {
 		func() { r.must(journal.Close()) }, func() { r.must(output.Close()) },
 	}
 	keys := auth.New(r.store)
+	r.book = ticket.New(make([]byte, 32))
+	desk := ticket.NewDesk(r.book, func(ctx context.Context, name string) (cove.Principal, func(), error) {
+		return keys.ByID(ctx, cove.ID(name))
+	})
 	r.server = httptest.NewUnstartedServer(nil)
-	r.server.Config = httpapi.Server(httpapi.New(httpapi.Config{
-		Platform: e.As, Watch: r.watch.Follow,
+	r.server.Config = httpapi.Server(r.previews(e.As, desk, httpapi.New(httpapi.Config{
+		Platform: e.As, Tickets: desk, Watch: r.watch.Follow,
 		Authenticate: func(req *http.Request) (cove.Principal, func(), error) {
 			return keys.Authenticate(req.Context(), auth.FromRequest(req))
 		},
-	}), nil)
+	})), nil)
 	r.server.Start()
 	return nil
 }
@@ -162,8 +168,6 @@ func (r *remote) As(p cove.Principal) cove.Platform {
 	r.clients = append(r.clients, c)
 	return c
 }
-
-func (r *remote) Extras() platformtest.Extras { return r.extras }
 
 func (r *remote) Close() {
 	for _, c := range r.clients {

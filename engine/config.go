@@ -29,7 +29,10 @@ type Config struct {
 	// Approve asks a person about an action that policy wants agreed to. nil: no
 	// one can be asked, and such an action is denied.
 	Approve func(ctx context.Context, a cove.Action, d cove.Decision) (bool, error)
-	Logger  *slog.Logger // nil: silent
+	// Sign makes the URL of a grant, for whoever serves it to find the grant in
+	// again. nil: nobody serves links, and making one is Unsupported.
+	Sign   func(g cove.Grant) (url string, err error)
+	Logger *slog.Logger // nil: silent
 	// Observer is told what happens. nil: nobody looks, which costs nothing.
 	Observer cove.Observer
 	Node     string // this server's name, in records and the journal

@@ -142,4 +142,5 @@ func (v view) Ports(id cove.ID) cove.Ports         { return ports{v, id} }
 func (v view) Trials(id cove.ID) cove.Trials       { return trials{v, id} }
 func (v view) Snapshots() cove.Snapshots           { return snapshots{v} }
 func (v view) Runs() cove.Runs                     { return runs{v} }
+func (v view) Links() cove.Links                   { return links{v} }
 func (v view) Admin() cove.Admin                   { return admin{v} }

@@ -18,8 +18,8 @@ type ports struct {
 // closed.
 func (p ports) Dial(ctx context.Context, port int) (net.Conn, error) {
 	return act(ctx, p.v, on(cove.PortDial, p.id), func(ctx context.Context, st *step) (net.Conn, error) {
-		if port < 1 || port > 65535 {
-			return nil, cove.InvalidField("port", "%d is not a port; use 1 to 65535", port)
+		if err := cove.ValidPort(port); err != nil {
+			return nil, err
 		}
 		sandbox, err := st.lease.enter()
 		if err != nil {

@@ -35,7 +35,7 @@ type call struct {
 func calls() map[cove.Verb]call {
 	table := map[cove.Verb]call{}
 	for _, rows := range []map[cove.Verb]call{
-		sessionCalls(), networkCalls(), trialCalls(), processCalls(), fileCalls(), contextCalls(), snapshotCalls(), runCalls(), adminCalls(),
+		sessionCalls(), networkCalls(), trialCalls(), processCalls(), fileCalls(), contextCalls(), snapshotCalls(), runCalls(), linkCalls(), adminCalls(),
 	} {
 		maps.Copy(table, rows)
 	}

@@ -15,7 +15,7 @@ import (
 func methods() []cove.Verb {
 	singular := map[string]string{
 		"Sessions": "session", "Processes": "process", "Files": "file", "Contexts": "context",
-		"Ports": "port", "Trials": "trial", "Snapshots": "snapshot", "Runs": "run",
+		"Ports": "port", "Trials": "trial", "Snapshots": "snapshot", "Runs": "run", "Links": "link",
 	}
 	var verbs []cove.Verb
 	platform := reflect.TypeFor[cove.Platform]()
@@ -74,6 +74,8 @@ func (s *suite) excused(t *testing.T, v cove.Verb) bool {
 		return extras.Query == nil
 	case "trial":
 		return lacks(cove.PowerTrial)
+	case "link":
+		return extras.Links == nil
 	case "port":
 		return extras.Serve == nil || lacks(cove.PowerDial)
 	}

@@ -32,6 +32,7 @@ func (r recorder) Trials(id cove.ID) cove.Trials {
 }
 func (r recorder) Snapshots() cove.Snapshots { return snapshotRecorder{r.in.Snapshots(), r.rec} }
 func (r recorder) Runs() cove.Runs           { return runRecorder{r.in.Runs(), r.rec} }
+func (r recorder) Links() cove.Links         { return linkRecorder{r.in.Links(), r.rec} }
 func (r recorder) Admin() cove.Admin         { return adminRecorder{r.in.Admin(), r.rec} }
 
 type sessionRecorder struct {

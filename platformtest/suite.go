@@ -15,6 +15,7 @@
 package platformtest
 
 import (
+	"net/http"
 	"slices"
 	"testing"
 	"time"
@@ -62,6 +63,7 @@ type Extras struct {
 	Query *Questions                         // what Runs answers
 	Serve func(port int, text string) string // a shell line that answers HTTP requests with text
 	World *World                             // what a session with a way out can reach
+	Links *http.Client                       // follows links, with no cookies of its own; nil where none are made
 }
 
 // Language is a language in the snippets that the suite needs.
@@ -177,6 +179,7 @@ func groups() []group {
 		{"trials", trialCases()},
 		{"network", networkCases()},
 		{"runs", runCases()},
+		{"links", linkCases()},
 		{"admission", admissionCases()},
 		{"queue", queueCases()},
 		{"eviction", evictionCases()},

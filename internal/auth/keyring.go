@@ -41,9 +41,7 @@ func (k *Keyring) Authenticate(ctx context.Context, secret string) (cove.Princip
 	if err != nil {
 		return cove.Principal{}, nothing, err
 	}
-	return cove.Principal{
-		Name: string(key.ID), Tenant: key.Tenant, Scopes: key.Scopes, Limits: key.Limits, Defaults: key.Defaults, ExpiresAt: key.ExpiresAt,
-	}, done, nil
+	return principalOf(key), done, nil
 }
 
 func (k *Keyring) find(ctx context.Context, secret string) (*cove.Key, error) {
@@ -58,10 +56,7 @@ func (k *Keyring) find(ctx context.Context, secret string) (*cove.Key, error) {
 	if err != nil {
 		return nil, cove.Wrap(cove.CodeOf(err), err, "keys cannot be looked up now; try again")
 	}
-	now := time.Now()
-	revoked := !key.RevokedAt.IsZero()
-	expired := !key.ExpiresAt.IsZero() && !now.Before(key.ExpiresAt)
-	if subtle.ConstantTimeCompare(key.Hash, hash) != 1 || revoked || expired {
+	if subtle.ConstantTimeCompare(key.Hash, hash) != 1 || !good(key, time.Now()) {
 		return nil, unknown()
 	}
 	return key, nil

@@ -13,6 +13,7 @@ func (a *app) commands() []command {
 		{"verify", operate, a.verifyCommand},
 		{"bench", operate, a.benchCommand},
 		{"key", operate, a.keyCommand},
+		{"login-link", operate, a.loginLinkCommand},
 		{"audit", operate, a.auditCommand},
 		{"version", operate, a.versionCommand},
 	}

@@ -32,7 +32,7 @@ names.`,
 	cmd.AddCommand(
 		a.createCommand(), a.lsCommand(), a.getCommand(), a.execCommand(), a.sandboxCodeCommand(), a.cpCommand(),
 		a.psCommand(), a.logsCommand(), a.attachCommand(), a.statsCommand(), a.snapshotCommand(), a.forkCommand(), a.rmCommand(),
-		a.networkCommand(), a.connectionsCommand(), a.trialCommand(),
+		a.networkCommand(), a.connectionsCommand(), a.urlCommand(), a.portCommand(), a.trialCommand(),
 		a.trialEndCommand("commit", "Keep what is on trial in sandboxes", func(ctx context.Context, t cove.Trials) error { return t.Commit(ctx) }),
 		a.trialEndCommand("discard", "Take back what is on trial in sandboxes", func(ctx context.Context, t cove.Trials) error { return t.Discard(ctx) }),
 	)

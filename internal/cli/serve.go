@@ -20,7 +20,8 @@ func (a *app) serveCommand() *cobra.Command {
 		Short: "Run the server of COVE_HOME",
 		Long: `Runs the server of COVE_HOME until it is interrupted. It listens on COVE_ADDR for
 those who have a key, and on a socket in COVE_HOME for you alone. The first
-start writes a key for everything into COVE_HOME and says where it is.`,
+start writes a key for everything into COVE_HOME and says where it is. Each start
+prints a link that signs a browser in with that key, once.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := a.load(cmd, settings...)
@@ -70,6 +71,10 @@ func (a *app) logWriter(home string, onDemand bool) (io.Writer, func(), error) {
 }
 
 func announce(w io.Writer, r daemon.Ready) error {
-	_, err := fmt.Fprintf(w, "cove %s serves %s\n  address  %s\n  socket   %s\n  key      %s\n", version, r.Home, r.URL, r.Socket, r.KeyFile)
+	text := fmt.Sprintf("cove %s serves %s\n  address  %s\n  socket   %s\n  key      %s\n", version, r.Home, r.URL, r.Socket, r.KeyFile)
+	if r.LoginURL != "" {
+		text += "  sign in  " + r.LoginURL + "\n           once, within 5 minutes; cove login-link makes another\n"
+	}
+	_, err := io.WriteString(w, text)
 	return err
 }

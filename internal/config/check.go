@@ -43,7 +43,7 @@ func orDefault(n, def int) int {
 // check refuses what each setting alone may be and all together may not.
 func (l *loader) check() error {
 	for _, look := range []func() error{
-		l.checkProviders, l.checkPolicy, l.checkNames, l.checkAddresses, l.checkTLS, l.checkRemote, l.checkDocker, l.checkRedis, l.checkPool, l.checkVolumes, l.checkEgress, l.checkModel,
+		l.checkProviders, l.checkPolicy, l.checkNames, l.checkAddresses, l.checkTLS, l.checkPublic, l.checkRemote, l.checkDocker, l.checkRedis, l.checkPool, l.checkVolumes, l.checkEgress, l.checkModel,
 	} {
 		if err := look(); err != nil {
 			return err
@@ -117,6 +117,35 @@ func (l *loader) checkTLS() error {
 		}
 	}
 	return nil
+}
+
+// checkPublic looks at the names under which browsers come.
+func (l *loader) checkPublic() error {
+	c := &l.config
+	u, err := url.Parse(c.Server.PublicURL)
+	if err != nil || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return l.wrong("COVE_PUBLIC_URL", "is more than a place; write one such as https://cove.example.com, without a user or a query")
+	}
+	if d := c.Preview.Domain; d != "" && !isDomain(d) {
+		return l.wrong("COVE_PREVIEW_DOMAIN", "%.80q is not a domain in lower case; write one such as preview.example.com, without a port", d)
+	}
+	return nil
+}
+
+// isDomain reports whether name can stand behind the label of a preview, in a
+// host name of at most 253 bytes.
+func isDomain(name string) bool {
+	const preview = len("65535-.") + 26
+	if len(name)+preview > 253 {
+		return false
+	}
+	for label := range strings.SplitSeq(name, ".") {
+		strange := strings.ContainsFunc(label, func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-' })
+		if strange || label == "" || len(label) > 63 || strings.HasPrefix(label, "-") || strings.HasSuffix(label, "-") {
+			return false
+		}
+	}
+	return net.ParseIP(name) == nil
 }
 
 // checkRemote looks at the two ways to name a server: ours and SANDBOX_MODE.

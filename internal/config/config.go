@@ -58,6 +58,7 @@ type Config struct {
 // Server is how cove serve and the on-demand daemon listen and end.
 type Server struct {
 	Addr        string        `env:"COVE_ADDR" key:"addr" flag:"addr" default:"127.0.0.1:8000" doc:"The address and port that cove serve listens on."`
+	PublicURL   string        `env:"COVE_PUBLIC_URL" key:"public_url" url:"http https" shown:"http:// or https:// and COVE_ADDR" doc:"Where browsers reach cove serve, for the links that it makes."`
 	TLSCert     string        `env:"COVE_TLS_CERT" key:"tls_cert" shown:"none: the server speaks plain HTTP" doc:"The file with the server's certificate and those that vouch for it, in PEM. Set, the address speaks HTTPS only. A file that changes is read again."`
 	TLSKey      string        `env:"COVE_TLS_KEY" key:"tls_key" shown:"none" doc:"The file with the private key of that certificate, in PEM."`
 	Conns       int           `env:"COVE_CONNECTIONS" key:"connections" default:"8192" min:"1" max:"1000000" doc:"Connections to the address at once. One more is closed as soon as it comes."`
@@ -169,8 +170,8 @@ type Model struct {
 
 // Preview is where ports of sandboxes are shown, apart from the console.
 type Preview struct {
-	Domain string `env:"COVE_PREVIEW_DOMAIN" key:"domain" shown:"none" later:"true" doc:"The domain under which every preview has a name of its own."`
-	Addr   string `env:"COVE_PREVIEW_ADDR" key:"addr" shown:"none" later:"true" doc:"An address and port of its own for previews, where there is no such domain."`
+	Domain string `env:"COVE_PREVIEW_DOMAIN" key:"domain" shown:"none" doc:"The domain below which every port of every sandbox has a host of its own, answered at COVE_ADDR: *.domain must lead there. Use one that nothing else is below."`
+	Addr   string `env:"COVE_PREVIEW_ADDR" key:"addr" shown:"none" doc:"An address and port of its own for previews, where there is no such domain. Their hosts are then below localhost, which browsers find on their own machine."`
 }
 
 // Telemetry is where traces go.

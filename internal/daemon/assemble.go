@@ -27,6 +27,8 @@ type site struct {
 	logger *slog.Logger
 	// observer is told what the engine does; nil: nobody is.
 	observer cove.Observer
+	// sign makes the URLs of links; nil where nobody serves them.
+	sign func(cove.Grant) (string, error)
 
 	// run is what the only session of a run in process will ask for, or nil for a
 	// server. What such a run makes ends with it.
@@ -96,7 +98,7 @@ func assemble(ctx context.Context, cfg config.Config, at site) (_ *assembly, err
 	ec.Policy, ec.Policies, ec.Store, ec.Journal = pol, pol.Profiles(), a.store, journal
 	ec.Archives, ec.Output, ec.Kernels, ec.Runner = archives, output, kernels(), runner()
 	ec.PoolSize, ec.Node, ec.Logger, ec.Observer = at.spares, at.node, at.logger, at.observer
-	ec.Fleeting, ec.Spare = at.run != nil, ahead.take
+	ec.Fleeting, ec.Spare, ec.Sign = at.run != nil, ahead.take, at.sign
 	if a.engine, err = engine.Open(ctx, ec); err != nil {
 		return nil, err
 	}
@@ -242,8 +244,13 @@ func Policy(cfg config.Config) (*policy.Policy, error) {
 func owner() cove.Principal { return principal(os.Geteuid()) }
 
 // principal is an operating-system user, who may do everything.
-func principal(uid int) cove.Principal {
-	return cove.Principal{Name: "os:" + userName(uid), Tenant: cove.DefaultTenant, Scopes: []cove.Scope{cove.ScopeAll}}
+func principal(uid int) cove.Principal { return osPrincipal(osUser + userName(uid)) }
+
+// osUser begins the name of every principal that has no key.
+const osUser = "os:"
+
+func osPrincipal(name string) cove.Principal {
+	return cove.Principal{Name: name, Tenant: cove.DefaultTenant, Scopes: []cove.Scope{cove.ScopeAll}}
 }
 
 // Level reads COVE_LOG_LEVEL, which is one of slog's words already.

@@ -18,6 +18,7 @@
 //	output/         long outputs
 //	providers/      what each provider keeps
 //	admin.key       the first key
+//	link.key        signs links; without it all that were made are good no more
 //	daemon.log      of a server that was started on demand; daemon.log.1 is older
 //	oneshot/N/      a lane: lock, journal/, output/, providers/ of runs in process
 //

@@ -15,7 +15,7 @@ import (
 // guard puts the bounds on connections, and TLS, in front of the address.
 func (s *server) guard() error {
 	bounded := httpapi.Limit(s.tcp, httpapi.Bounds{All: s.cfg.Server.Conns, PerRemote: s.cfg.Server.RemoteConns, Refused: s.refused()})
-	secured, err := secure(bounded, s.cfg.Server, s.Logger)
+	secured, err := withTLS(bounded, s.cfg.Server, s.Logger)
 	if err == nil {
 		s.tcp = secured
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/cove-sandbox/cove/internal/config"
 	"github.com/cove-sandbox/cove/internal/httpapi"
 	"github.com/cove-sandbox/cove/internal/telemetry"
+	"github.com/cove-sandbox/cove/internal/ticket"
 	"github.com/cove-sandbox/cove/internal/wire"
 	"github.com/cove-sandbox/cove/store/sqlite"
 )
@@ -48,6 +49,7 @@ type Ready struct {
 	Socket     string `json:"socket"`
 	KeyFile    string `json:"key_file"`
 	KeyCreated bool   `json:"key_created"` // by this very start
+	LoginURL   string `json:"login_url"`   // signs a browser in as that key, once
 	PID        int    `json:"pid"`
 }
 
@@ -84,12 +86,15 @@ func Serve(ctx context.Context, cfg config.Config, o Options) (err error) {
 		return err
 	}
 	defer s.closeListeners()
+	if err := s.openLinks(); err != nil {
+		return err
+	}
 	if s.telemetry, err = newTelemetry(cfg, o); err != nil {
 		return err
 	}
 	defer s.endTelemetry(ctx)
 	s.parts, err = assemble(ctx, cfg, site{
-		dir: home.dir, node: cfg.NodeID, spares: cfg.Pool.Size, logger: o.Logger, observer: s.telemetry,
+		dir: home.dir, node: cfg.NodeID, spares: cfg.Pool.Size, logger: o.Logger, observer: s.telemetry, sign: s.sign,
 		store: func(ctx context.Context) (cove.Store, error) {
 			db, err := sqlite.Open(ctx, home.database())
 			if err != nil {
@@ -102,6 +107,7 @@ func Serve(ctx context.Context, cfg config.Config, o Options) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.end(ctx)) }()
+	s.keys = auth.New(s.parts.store)
 	return s.run(ctx, l)
 }
 
@@ -119,19 +125,20 @@ type server struct {
 
 	tcp    net.Listener // nil on demand
 	socket net.Listener
+
+	keys     *auth.Keyring
+	book     *ticket.Book
+	desk     *ticket.Desk
+	origins  origins
+	previews net.Listener // nil unless they have a door of their own
 }
 
 // listen opens the doors before anything else is begun, so that an address
 // that is taken leaves nothing behind.
 func (s *server) listen(ctx context.Context) (err error) {
 	if !s.OnDemand {
-		var lc net.ListenConfig
-		s.tcp, err = lc.Listen(ctx, "tcp", s.cfg.Server.Addr)
-		if errors.Is(err, syscall.EADDRINUSE) {
-			return cove.InvalidField("COVE_ADDR", "%s is in use by another program; stop that, or set another address, such as 127.0.0.1:0", s.cfg.Server.Addr)
-		}
-		if err != nil {
-			return cove.InvalidField("COVE_ADDR", "%s cannot be listened on (%s); set an address of this machine", s.cfg.Server.Addr, lastOp(err))
+		if s.tcp, err = listenTCP(ctx, "COVE_ADDR", s.cfg.Server.Addr); err != nil {
+			return err
 		}
 		s.warnPlain(ctx)
 		if err := s.guard(); err != nil {
@@ -139,11 +146,28 @@ func (s *server) listen(ctx context.Context) (err error) {
 			return err
 		}
 	}
+	if err = s.listenPreviews(ctx); err != nil {
+		s.closeListeners()
+		return err
+	}
 	if s.socket, err = listenSocket(s.home.Socket()); err != nil {
 		s.closeListeners()
 		return homeError(s.home.dir, err)
 	}
 	return nil
+}
+
+// listenTCP listens on the address of a setting.
+func listenTCP(ctx context.Context, setting, addr string) (net.Listener, error) {
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", addr)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, cove.InvalidField(setting, "%s is in use by another program; stop that, or set another address, such as 127.0.0.1:0", addr)
+	}
+	if err != nil {
+		return nil, cove.InvalidField(setting, "%s cannot be listened on (%s); set an address of this machine", addr, lastOp(err))
+	}
+	return l, nil
 }
 
 // lastOp is the reason in a network error: the address stands in the sentence.
@@ -155,7 +179,7 @@ func lastOp(err error) error {
 }
 
 func (s *server) closeListeners() {
-	for _, l := range []net.Listener{s.tcp, s.socket} {
+	for _, l := range []net.Listener{s.tcp, s.socket, s.previews} {
 		if l != nil {
 			_ = l.Close() // the server may have closed it
 		}
@@ -183,7 +207,7 @@ func (s *server) run(ctx context.Context, l *lock) error {
 	}
 	base, cut := context.WithCancel(context.WithoutCancel(ctx))
 	defer cut()
-	ended := make(chan error, 2)
+	ended := make(chan error, 3)
 	explain, err := explainer(s.cfg)
 	if err != nil {
 		return err
@@ -193,6 +217,7 @@ func (s *server) run(ctx context.Context, l *lock) error {
 	if s.Ready != nil {
 		s.Ready(Ready{
 			Home: s.home.dir, URL: s.address(), Socket: s.home.Socket(), KeyFile: s.home.AdminKey(), KeyCreated: created, PID: os.Getpid(),
+			LoginURL: s.loginURL(ctx),
 		})
 	}
 	err = s.await(ctx, ended)
@@ -204,9 +229,8 @@ func (s *server) run(ctx context.Context, l *lock) error {
 // who asks.
 func (s *server) start(base context.Context, ended chan<- error, common httpapi.Config) []*http.Server {
 	s.telemetry.Serve(s.source())
-	keys := auth.New(s.parts.store)
 	byKey := func(r *http.Request) (cove.Principal, func(), error) {
-		return keys.Authenticate(r.Context(), auth.FromRequest(r))
+		return s.keys.Authenticate(r.Context(), auth.FromRequest(r))
 	}
 	byPeer := func(r *http.Request) (cove.Principal, func(), error) {
 		if auth.FromRequest(r) != "" {
@@ -215,21 +239,16 @@ func (s *server) start(base context.Context, ended chan<- error, common httpapi.
 		return userOf(r), func() {}, nil
 	}
 	var servers []*http.Server
-	for _, door := range []struct {
-		listener     net.Listener
-		authenticate func(*http.Request) (cove.Principal, func(), error)
-	}{{s.tcp, byKey}, {s.socket, byPeer}} {
-		if door.listener == nil {
+	previews := s.previewer()
+	for _, d := range []door{{s.tcp, byKey}, {s.socket, byPeer}, {s.previews, nil}} {
+		if d.listener == nil {
 			continue
 		}
-		own := common
-		own.Platform, own.Authenticate, own.Watch = s.parts.engine.As, door.authenticate, s.watch.Follow
-		own.Metrics, own.Begin, own.End = s.telemetry.Metrics(), s.telemetry.Request, s.answered
-		srv := httpapi.Server(s.traffic.watch(httpapi.New(own)), s.Logger) //nolint:contextcheck // requests have contexts of their own
+		srv := httpapi.Server(s.traffic.watch(s.handler(d, common, previews)), s.Logger) //nolint:contextcheck // requests have contexts of their own
 		srv.BaseContext = func(net.Listener) context.Context { return base }
 		srv.ConnContext = withPeer
 		servers = append(servers, srv)
-		go func() { ended <- srv.Serve(door.listener) }()
+		go func() { ended <- srv.Serve(d.listener) }()
 	}
 	return servers
 }

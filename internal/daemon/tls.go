@@ -41,8 +41,8 @@ type stamp struct {
 	size     int64
 }
 
-// secure returns l with TLS, if the settings have a certificate.
-func secure(l net.Listener, cfg config.Server, logger *slog.Logger) (net.Listener, error) {
+// withTLS returns l with TLS, if the settings have a certificate.
+func withTLS(l net.Listener, cfg config.Server, logger *slog.Logger) (net.Listener, error) {
 	if cfg.TLSCert == "" {
 		return l, nil
 	}

@@ -145,7 +145,7 @@ func (c *call) follow(to route) (err error) {
 		_ = c.control.SetReadDeadline(time.Now().Add(c.api.BodyTime))
 	}
 	if !to.open {
-		who, done, err := c.api.Authenticate(c.r)
+		who, done, err := c.authenticate()
 		if done != nil {
 			defer done()
 		}

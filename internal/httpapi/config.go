@@ -22,6 +22,11 @@ type Config struct {
 	// not go on, with an Unauthenticated cause that says why. stop is called when
 	// the request is over.
 	Watch func(ctx context.Context, p cove.Principal) (_ context.Context, stop func())
+	// Tickets takes the tickets of links and of browsers that are signed in. The
+	// default takes none.
+	Tickets Tickets
+	// Secure says that browsers reach the server over https.
+	Secure bool
 	// Health says how the server is. The default is always healthy.
 	Health func(ctx context.Context) wire.Health
 	// Metrics shows the server's numbers to who may see them. The default is that
@@ -62,6 +67,9 @@ type Config struct {
 func (c Config) withDefaults() Config {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Tickets == nil {
+		c.Tickets = noTickets{}
 	}
 	if c.Health == nil {
 		c.Health = func(context.Context) wire.Health { return wire.Health{Status: wire.Healthy} }

@@ -18,6 +18,9 @@
 //	WebSocket        …/terminal: binary messages are bytes of the terminal,
 //	                 text messages are JSON about it
 //
+//	Cookie           of a browser that is signed in, in the place of a key; only
+//	                 where no other site made the browser send it
+//
 // The client going away ends what it was waiting for, a program in the
 // foreground too, and never one in the background.
 //

@@ -13,40 +13,40 @@ import (
 
 const tarType = "application/x-tar"
 
-// readFile answers with a file or a part of it. A file whose size is known has
-// Content-Length; one that changes while it is opened, or whose name is a link,
-// comes without, and ends where it ends.
+// readFile answers with a file or a part of it. Only one who asks for a range
+// makes us look at the size first: between looking and reading a file can change,
+// so that a whole one ends where it ends.
 func (c *call) readFile() error {
 	name := c.query.text("path")
-	offset, length := c.query.number("offset"), c.query.number("length")
-	before, err := c.files().Stat(c.r.Context(), name)
-	if err != nil {
-		return err
-	}
 	c.w.Header().Set("Accept-Ranges", "bytes")
-	if spec := c.r.Header.Get("Range"); spec != "" && before.Mode.IsRegular() && !c.query.has("offset") && !c.query.has("length") && c.r.Header.Get("If-Range") == "" {
-		from, length, err := parseRange(spec, int64(before.Size))
-		if err != nil {
-			c.w.Header().Set("Content-Range", fmt.Sprintf("bytes */%d", before.Size))
+	if spec := c.r.Header.Get("Range"); spec != "" && !c.query.has("offset") && !c.query.has("length") && c.r.Header.Get("If-Range") == "" {
+		if done, err := c.readRange(name, spec); done || err != nil {
 			return err
 		}
-		if length > 0 {
-			return c.readPart(name, from, length, int64(before.Size))
-		}
 	}
-	body, err := c.files().Read(c.r.Context(), name, offset, length)
+	body, err := c.files().Read(c.r.Context(), name, c.query.number("offset"), c.query.number("length"))
 	if err != nil {
 		return err
 	}
-	after, err := c.files().Stat(c.r.Context(), name)
-	if err != nil || !sameFile(before, after) {
-		return c.download(http.StatusOK, octets, body, unknown) // what was opened is still there to be read
+	return c.download(http.StatusOK, octets, body, unknown)
+}
+
+// readRange answers with a range of a file. Done is false where the whole file is
+// to be read.
+func (c *call) readRange(name, spec string) (done bool, err error) {
+	info, err := c.files().Stat(c.r.Context(), name)
+	if err != nil || !info.Mode.IsRegular() {
+		return false, err
 	}
-	size := max(0, int64(before.Size)-offset)
-	if length > 0 {
-		size = min(size, length)
+	from, length, err := parseRange(spec, int64(info.Size))
+	if err != nil {
+		c.w.Header().Set("Content-Range", fmt.Sprintf("bytes */%d", info.Size))
+		return false, err
 	}
-	return c.download(http.StatusOK, octets, body, size)
+	if length == 0 {
+		return false, nil
+	}
+	return true, c.readPart(name, from, length, int64(info.Size))
 }
 
 // headFile answers what readFile would say about a whole file, without reading it.
@@ -74,11 +74,6 @@ func (c *call) readArchive() error {
 		return err
 	}
 	return c.download(http.StatusOK, tarType, body, unknown)
-}
-
-// sameFile reports whether a file of a known size is as it was.
-func sameFile(a, b cove.FileInfo) bool {
-	return a.Mode.IsRegular() && a.Size > 0 && a.Size == b.Size && a.Mode == b.Mode && a.Modified.Equal(b.Modified)
 }
 
 // readPart answers with a part of a file of a size.

@@ -16,7 +16,7 @@ func healthRoutes() []route {
 			answer: reflect.TypeFor[wire.Health](), status: http.StatusOK, do: (*call).ready,
 		}},
 		{method: http.MethodGet, pattern: "/openapi.json", summary: "Get this description", gives: "application/json", deed: deed{status: http.StatusOK, do: (*call).describe}},
-		{method: http.MethodGet, pattern: "/{$}", summary: "Get a word about where things are", open: true, gives: "text/plain", deed: deed{status: http.StatusOK, do: (*call).front}},
+		{method: http.MethodGet, pattern: "/{$}", summary: "Get a word about where things are and who you are", open: true, gives: "text/plain", deed: deed{status: http.StatusOK, do: (*call).front}},
 	}
 }
 
@@ -51,11 +51,10 @@ const frontPage = `Cove runs untrusted code in sandboxes.
 
 The web console is not part of this build.
 The API is below /api; /openapi.json describes every route.
-Show your key with: Authorization: Bearer <key>
 `
 
 func (c *call) front() error {
 	c.w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	_, _ = c.w.Write([]byte(frontPage)) // the client may be gone
+	_, _ = io.WriteString(c.w, frontPage+c.identity()) // the client may be gone
 	return nil
 }

@@ -88,7 +88,7 @@ func withStdin(r cove.ExecRequest, text string) cove.ExecRequest {
 
 func trips() map[cove.Verb]trip {
 	all := map[cove.Verb]trip{}
-	for _, part := range []map[cove.Verb]trip{sessionTrips(), trialTrips(), processTrips(), fileTrips(), contextTrips(), adminTrips()} {
+	for _, part := range []map[cove.Verb]trip{sessionTrips(), trialTrips(), processTrips(), fileTrips(), contextTrips(), linkTrips(), adminTrips()} {
 		maps.Copy(all, part)
 	}
 	return all

@@ -97,6 +97,7 @@ func actOn[B any](do func(*call, B) error) deed {
 func table() []route {
 	return slices.Concat(
 		sessionRoutes(), networkRoutes(), snapshotRoutes(), trialRoutes(), executeRoutes(), processRoutes(), codeRoutes(),
-		fileRoutes(), uploadRoutes(), portRoutes(), adminRoutes(), toolRoutes(), taskRoutes(), runRoutes(), healthRoutes(), metricRoutes(),
+		fileRoutes(), uploadRoutes(), portRoutes(), linkRoutes(), consoleRoutes(), adminRoutes(), toolRoutes(), taskRoutes(), runRoutes(),
+		healthRoutes(), metricRoutes(),
 	)
 }

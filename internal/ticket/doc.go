@@ -1,0 +1,20 @@
+// Package ticket signs grants and reads them back. A ticket is a grant with a
+// keyed hash (HMAC-SHA256), which only the server that made it can check; it
+// needs no record, and nobody can change a letter of it.
+//
+//	ticket   = body "." mac            both in base64url without padding
+//	body     = JSON: v, kind, who, tenant, session, path, port, until, nonce
+//	mac      = HMAC-SHA256(key, "cove ticket 1" NUL body)
+//	key      = the 32 bytes in the file link.key, made at the first start; for
+//	           login and console tickets a key that is derived from it and from
+//	           chance that this process alone has
+//
+// So links outlive a restart of the server, and sign-ins do not: which of them
+// were used is known in memory only. Removing link.key ends every link.
+//
+// A ticket is not permission by itself. A [Desk] turns it into the principal that
+// it names as that one is now, with no more scopes than the ticket is for.
+//
+// The package must not know URLs, HTTP or sessions, and must not write a ticket
+// or the key anywhere but into the file of the key.
+package ticket
