@@ -43,7 +43,8 @@ func server(t *testing.T, home, provider string) (end func(syscall.Signal)) {
 		<-done
 	}
 	t.Cleanup(func() { end(syscall.SIGKILL) })
-	if !eventually(30*time.Second, func() bool { _, ok := serving(home); return ok }) {
+	// The lock may still hold what a server said that was killed.
+	if !eventually(30*time.Second, func() bool { h, ok := serving(home); return ok && h.PID == cmd.Process.Pid }) {
 		end(syscall.SIGKILL)
 		t.Fatalf("no server: %s", log.String())
 	}
