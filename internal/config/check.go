@@ -103,7 +103,7 @@ func (l *loader) checkAddresses() error {
 	if c.Preview.Domain != "" && c.Preview.Addr != "" {
 		return l.wrong("COVE_PREVIEW_ADDR", "contradicts %s; previews have a domain or an address of their own, so keep one", c.called("COVE_PREVIEW_DOMAIN"))
 	}
-	if c.Preview.Addr != "" && c.Preview.Addr == c.Server.Addr {
+	if c.Preview.Addr != "" && c.Preview.Addr == c.Server.Addr && !strings.HasSuffix(c.Preview.Addr, ":0") { // which is any free port
 		return l.wrong("COVE_PREVIEW_ADDR", "is the address of the server itself; previews need another one, such as 127.0.0.1:8001")
 	}
 	return nil

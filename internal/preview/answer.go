@@ -3,6 +3,7 @@ package preview
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -34,6 +35,7 @@ type answer struct {
 	mu       sync.Mutex
 	hijacked net.Conn // guarded by mu
 	over     bool     // guarded by mu
+	refusing bool     // guarded by mu; our own word must still get out
 }
 
 // Unwrap lets http.ResponseController reach the server's own writer.
@@ -96,6 +98,9 @@ func (a *answer) cut() {
 		_ = a.hijacked.Close()
 		return
 	}
+	if a.refusing {
+		return
+	}
 	past := time.Unix(1, 0)
 	_, _ = a.control.SetReadDeadline(past), a.control.SetWriteDeadline(past)
 }
@@ -124,7 +129,7 @@ func (b *body) Read(p []byte) (int, error) {
 	if n > 0 {
 		b.a.beat()
 	}
-	if err != nil {
+	if errors.Is(err, io.EOF) {
 		// The server watches the connection for the client going away; a deadline
 		// left behind would look like that.
 		_ = b.a.control.SetReadDeadline(time.Time{})
@@ -154,6 +159,9 @@ func (a *answer) refuse(err error) {
 	if remedy := cove.RemedyOf(err); remedy != "" {
 		text += remedy + "\n"
 	}
+	a.mu.Lock()
+	a.refusing = true
+	a.mu.Unlock()
 	a.WriteHeader(status)
 	_, _ = io.WriteString(a, text) // the client may be gone
 }
