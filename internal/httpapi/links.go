@@ -102,11 +102,11 @@ func (c *call) redeem(kind cove.GrantKind) (done func(), err error) {
 		return done, err
 	}
 	c.who, c.platform = p, c.api.Platform(p)
-	over := c.watched()
+	over, redeemed := c.watched(), done
 	c.begun()
 	c.r.SetPathValue("id", string(g.Session))
 	c.query = query{url.Values{"path": {g.Path}}}
-	return func() { over(); done() }, nil
+	return func() { over(); redeemed() }, nil
 }
 
 func (c *call) readSigned() error {
