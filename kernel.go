@@ -70,6 +70,8 @@ type ContextSpec struct {
 	Name     string // "" means a fresh name
 	Language string
 	Dir      string
+
+	IdempotencyKey string // the same key and request give the same context
 }
 
 // CodeContext describes a context.

@@ -37,6 +37,11 @@ type KeyRequest struct {
 	Limits   KeyLimit
 	Defaults Spec
 	TTL      time.Duration // 0 means it does not expire
+
+	// IdempotencyKey makes sure that a repeated request makes no second key. The
+	// secret cannot be shown again, so that the repeat is Conflict, with the key's
+	// id in Details["key_id"].
+	IdempotencyKey string
 }
 
 // DefaultTenant is whose things are when nobody says otherwise.

@@ -42,7 +42,7 @@ type Snapshots interface {
 	Resume(ctx context.Context, id ID) (*Session, error)
 	// Snapshot saves the files of a session. Opening with Spec.Snapshot starts
 	// from them.
-	Snapshot(ctx context.Context, id ID, name string) (*Snapshot, error)
+	Snapshot(ctx context.Context, id ID, req SnapshotRequest) (*Snapshot, error)
 	// Fork opens a second session with the same spec and files. The copy has no
 	// user and thread unless as names them.
 	Fork(ctx context.Context, id ID, as ForkRequest) (*Session, error)
@@ -65,11 +65,17 @@ type Snapshot struct {
 	Pending bool `json:"pending,omitempty"`
 }
 
+// SnapshotRequest says what a snapshot is known by.
+type SnapshotRequest struct {
+	Name           string
+	IdempotencyKey string // the same key and request give the same snapshot
+}
+
 // ForkRequest says what is different about a copy.
 type ForkRequest struct {
 	User, Thread   string
 	Metadata       map[string]string
-	IdempotencyKey string
+	IdempotencyKey string // the same key and request give the same copy
 }
 
 // SnapshotFilter selects snapshots; zero fields select all.

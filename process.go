@@ -50,6 +50,9 @@ type ExecRequest struct {
 	// block, and then slows the program down; it returns when the call's context
 	// ends. The chunk is its own.
 	OnOutput func(Chunk)
+	// IdempotencyKey, with Start alone: the same key and request give the same
+	// program. Stdin must be in memory then.
+	IdempotencyKey string
 }
 
 // Validate reports a request that no provider could run.

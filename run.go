@@ -29,6 +29,9 @@ type RunRequest struct {
 	Timeout   time.Duration `json:"timeout,omitempty"`
 	MaxRows   int           `json:"max_rows,omitempty"`
 	MaxOutput Bytes         `json:"max_output,omitempty"`
+
+	// IdempotencyKey: the same key and request give the same run. It is not kept.
+	IdempotencyKey string `json:"-"`
 }
 
 // RunFile is a file of a dataset, and the name of its table.

@@ -90,7 +90,7 @@ type Sessions interface {
 type OpenRequest struct {
 	Spec           Spec
 	OnFull         OnFull
-	IdempotencyKey string // the same key and request give the same session
+	IdempotencyKey string // the same key and request give the same session, for a day
 	// OnQueue is told the place in the queue whenever it changes; 1 is next.
 	OnQueue func(position int)
 }

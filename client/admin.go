@@ -14,7 +14,7 @@ type admin struct{ c *Client }
 
 // CreateKey implements [cove.Admin]. The key has no Hash.
 func (a admin) CreateKey(ctx context.Context, req cove.KeyRequest) (*cove.Key, string, error) {
-	w, err := get[wire.NewKey](ctx, a.c, ask{method: http.MethodPost, path: path{"/api/keys"}, body: wire.KeyRequestOf(req)})
+	w, err := get[wire.NewKey](ctx, a.c, ask{method: http.MethodPost, path: path{"/api/keys"}, body: wire.KeyRequestOf(req), header: once(req.IdempotencyKey)})
 	if err != nil {
 		return nil, "", err
 	}

@@ -49,7 +49,9 @@ func (x contexts) Run(ctx context.Context, req cove.CodeRequest) (*cove.CodeResu
 
 // Open implements [cove.Contexts].
 func (x contexts) Open(ctx context.Context, spec cove.ContextSpec) (*cove.CodeContext, error) {
-	w, err := get[wire.Context](ctx, x.c, ask{method: http.MethodPost, path: of(x.id, "/contexts"), body: wire.ContextRequestOf(spec)})
+	w, err := get[wire.Context](ctx, x.c, ask{
+		method: http.MethodPost, path: of(x.id, "/contexts"), body: wire.ContextRequestOf(spec), header: once(spec.IdempotencyKey),
+	})
 	if err != nil {
 		return nil, err
 	}

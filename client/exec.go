@@ -42,7 +42,7 @@ func (p processes) Exec(ctx context.Context, req cove.ExecRequest) (*cove.Execut
 	}
 	stdin, ok := inline(req.Stdin)
 	w := wire.ExecRequestOf(req, stdin)
-	a := ask{method: http.MethodPost, path: of(p.id, "/execute"), body: w}
+	a := ask{method: http.MethodPost, path: of(p.id, "/execute"), body: w, header: once(req.IdempotencyKey)}
 	if !ok {
 		return p.execWithInput(ctx, a, w, req)
 	}
@@ -102,7 +102,7 @@ func (p processes) execWithInput(ctx context.Context, a ask, w wire.ExecRequest,
 		return nil, err
 	}
 	a.body, a.stream = nil, body
-	a.header = map[string]string{"Content-Type": wire.ExecStream}
+	a.header["Content-Type"] = wire.ExecStream
 	x, err := p.execStream(ctx, a, req.OnOutput)
 	return x, body.blame(ctx, err)
 }
@@ -132,7 +132,12 @@ func (p processes) Start(ctx context.Context, req cove.ExecRequest) (*cove.Proce
 	stdin, ok := inline(req.Stdin)
 	w := wire.ExecRequestOf(req, stdin)
 	w.KeepStdin = w.KeepStdin || !ok
-	answer, err := get[wire.Process](ctx, p.c, ask{method: http.MethodPost, path: of(p.id, "/processes"), body: w})
+	if !ok && req.IdempotencyKey != "" {
+		return nil, cove.InvalidField("Idempotency-Key", "goes with input that is whole; send the input afterwards, with KeepStdin")
+	}
+	answer, err := get[wire.Process](ctx, p.c, ask{
+		method: http.MethodPost, path: of(p.id, "/processes"), body: w, header: once(req.IdempotencyKey),
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -24,7 +24,7 @@ func (r runs) run(ctx context.Context, a ask) (*cove.Run, error) {
 
 // Submit implements [cove.Runs].
 func (r runs) Submit(ctx context.Context, req cove.RunRequest) (*cove.Run, error) {
-	return r.run(ctx, ask{method: http.MethodPost, path: path{"/api/runs"}, body: wire.RunRequestOf(req)})
+	return r.run(ctx, ask{method: http.MethodPost, path: path{"/api/runs"}, body: wire.RunRequestOf(req), header: once(req.IdempotencyKey)})
 }
 
 // Get implements [cove.Runs].

@@ -30,14 +30,18 @@ func (c *Client) sessionOf(w wire.Session) (*cove.Session, error) {
 	return s, nil
 }
 
-const idempotencyKey = "Idempotency-Key"
+// once is the header of a request that is done once for a key, unless that is "".
+func once(key string) map[string]string {
+	header := map[string]string{}
+	if key != "" {
+		header["Idempotency-Key"] = key
+	}
+	return header
+}
 
 // Open implements [cove.Sessions].
 func (s sessions) Open(ctx context.Context, req cove.OpenRequest) (*cove.Session, error) {
-	a := ask{method: http.MethodPost, path: path{"/api/sandboxes"}, body: wire.OpenRequestOf(req)}
-	if req.IdempotencyKey != "" {
-		a.header = map[string]string{idempotencyKey: req.IdempotencyKey}
-	}
+	a := ask{method: http.MethodPost, path: path{"/api/sandboxes"}, body: wire.OpenRequestOf(req), header: once(req.IdempotencyKey)}
 	if req.OnQueue == nil || req.OnFull != cove.WaitWhenFull {
 		return s.c.session(ctx, a)
 	}

@@ -22,8 +22,10 @@ func (s snapshots) Resume(ctx context.Context, id cove.ID) (*cove.Session, error
 }
 
 // Snapshot implements [cove.Snapshots].
-func (s snapshots) Snapshot(ctx context.Context, id cove.ID, name string) (*cove.Snapshot, error) {
-	w, err := get[wire.Snapshot](ctx, s.c, ask{method: http.MethodPost, path: of(id, "/snapshot"), body: wire.SnapshotRequest{Name: name}})
+func (s snapshots) Snapshot(ctx context.Context, id cove.ID, req cove.SnapshotRequest) (*cove.Snapshot, error) {
+	w, err := get[wire.Snapshot](ctx, s.c, ask{
+		method: http.MethodPost, path: of(id, "/snapshot"), body: wire.SnapshotRequest{Name: req.Name}, header: once(req.IdempotencyKey),
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -32,11 +34,9 @@ func (s snapshots) Snapshot(ctx context.Context, id cove.ID, name string) (*cove
 
 // Fork implements [cove.Snapshots].
 func (s snapshots) Fork(ctx context.Context, id cove.ID, as cove.ForkRequest) (*cove.Session, error) {
-	a := ask{method: http.MethodPost, path: of(id, "/fork"), body: wire.ForkRequestOf(as)}
-	if as.IdempotencyKey != "" {
-		a.header = map[string]string{idempotencyKey: as.IdempotencyKey}
-	}
-	return s.c.session(ctx, a)
+	return s.c.session(ctx, ask{
+		method: http.MethodPost, path: of(id, "/fork"), body: wire.ForkRequestOf(as), header: once(as.IdempotencyKey),
+	})
 }
 
 // List implements [cove.Snapshots].

@@ -20,7 +20,7 @@ func (t trials) Run(ctx context.Context, req cove.TrialRequest) (*cove.TrialResu
 	}
 	stdin, ok := inline(req.Stdin)
 	w := wire.TrialRequestOf(req, stdin)
-	a := ask{method: http.MethodPost, path: of(t.id, "/trial"), body: w}
+	a := ask{method: http.MethodPost, path: of(t.id, "/trial"), body: w, header: once(req.IdempotencyKey)}
 	switch {
 	case !ok:
 		body, err := following(ctx, w, req.Stdin)
@@ -28,7 +28,7 @@ func (t trials) Run(ctx context.Context, req cove.TrialRequest) (*cove.TrialResu
 			return nil, err
 		}
 		a.body, a.stream = nil, body
-		a.header = map[string]string{"Content-Type": wire.ExecStream}
+		a.header["Content-Type"] = wire.ExecStream
 		out, err := t.stream(ctx, a, req.OnOutput)
 		return out, body.blame(ctx, err)
 	case req.OnOutput != nil:

@@ -23,20 +23,44 @@ func (p admin) CreateKey(ctx context.Context, req cove.KeyRequest) (*cove.Key, s
 		if req.Tenant == "" {
 			req.Tenant = cove.DefaultTenant
 		}
-		k := &cove.Key{
-			ID: cove.NewID(), Name: req.Name, Tenant: req.Tenant, Hash: cove.HashSecret(secret), Scopes: req.Scopes,
-			Limits: req.Limits, Defaults: req.Defaults, CreatedAt: time.Now(),
-		}
-		if req.TTL > 0 {
-			k.ExpiresAt = k.CreatedAt.Add(req.TTL)
-		}
-		st.outcome.Data = madeSession(k.ID)
-		return k, p.v.e.cfg.Store.PutKey(ctx, k)
+		what := req
+		what.IdempotencyKey = ""
+		return once(ctx, p.v.e, p.v.p, deed[*cove.Key]{
+			key: req.IdempotencyKey, verb: cove.AdminCreateKey, what: what,
+			do: func(id cove.ID) (*cove.Key, cove.ID, error) {
+				st.outcome.Data = madeSession(id)
+				k, err := p.putKey(ctx, id, req, secret)
+				return k, id, err
+			},
+			again: func(id cove.ID) (*cove.Key, error) { return nil, p.keyMade(ctx, id) },
+		})
 	})
 	if err != nil {
 		return nil, "", err
 	}
 	return shown(k), secret, nil
+}
+
+// putKey keeps a new key with an id.
+func (p admin) putKey(ctx context.Context, id cove.ID, req cove.KeyRequest, secret string) (*cove.Key, error) {
+	k := &cove.Key{
+		ID: id, Name: req.Name, Tenant: req.Tenant, Hash: cove.HashSecret(secret), Scopes: req.Scopes,
+		Limits: req.Limits, Defaults: req.Defaults, CreatedAt: time.Now(),
+	}
+	if req.TTL > 0 {
+		k.ExpiresAt = k.CreatedAt.Add(req.TTL)
+	}
+	return k, p.v.e.cfg.Store.PutKey(ctx, k)
+}
+
+// keyMade is the answer to who repeats the request for a key: it is there, and
+// its secret is not.
+func (p admin) keyMade(ctx context.Context, id cove.ID) error {
+	if _, err := p.v.e.cfg.Store.KeyByID(ctx, id); err != nil {
+		return err
+	}
+	return cove.Errorf(cove.Conflict, "an earlier request with this idempotency key made key %s, whose secret was shown then and cannot be shown again", id).
+		Reason(cove.ReasonKeyReused).With("key_id", string(id)).Remedy("use that secret; where it is lost, revoke the key and make another with a fresh idempotency key")
 }
 
 // shown is a key without its hash, which no caller needs.

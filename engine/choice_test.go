@@ -223,7 +223,7 @@ func TestWhatAProviderLacksIsSaid(t *testing.T) {
 	p := w.open(func(c *engine.Config) { c.Kernels, c.Runner = nil, nil }).As(boss)
 	s := mustOpen(t, p, cove.Spec{})
 	_, pause := p.Snapshots().Pause(t.Context(), s.ID)
-	_, snap := p.Snapshots().Snapshot(t.Context(), s.ID, "x")
+	_, snap := p.Snapshots().Snapshot(t.Context(), s.ID, cove.SnapshotRequest{Name: "x"})
 	_, fork := p.Snapshots().Fork(t.Context(), s.ID, cove.ForkRequest{})
 	_, dial := p.Ports(s.ID).Dial(t.Context(), 80)
 	_, keep := p.Sessions().Close(t.Context(), s.ID, true)

@@ -227,18 +227,40 @@ func (s *slot) close(ctx context.Context) {
 
 // Open implements [cove.Contexts].
 func (c contexts) Open(ctx context.Context, spec cove.ContextSpec) (*cove.CodeContext, error) {
-	return act(ctx, c.v, on(cove.ContextOpen, c.id), func(_ context.Context, st *step) (*cove.CodeContext, error) {
+	return act(ctx, c.v, on(cove.ContextOpen, c.id), func(ctx context.Context, st *step) (*cove.CodeContext, error) {
 		if _, err := st.lease.enter(); err != nil {
 			return nil, err
 		}
 		defer st.lease.leave()
-		s, err := c.add(st.lease, spec)
-		if err != nil {
-			return nil, err
-		}
+		key := spec.IdempotencyKey
+		spec.IdempotencyKey = ""
+		return once(ctx, c.v.e, c.v.p, deed[*cove.CodeContext]{
+			key: key, verb: cove.ContextOpen, on: c.id, what: spec,
+			do: func(id cove.ID) (*cove.CodeContext, cove.ID, error) {
+				if spec.Name == "" {
+					spec.Name = string(id)
+				}
+				s, err := c.add(st.lease, spec)
+				if err != nil {
+					return nil, "", err
+				}
+				info := s.info
+				return &info, cove.ID(info.Name), nil
+			},
+			again: func(name cove.ID) (*cove.CodeContext, error) { return c.opened(st.lease, string(name)) },
+		})
+	})
+}
+
+// opened describes a context of a lease.
+func (c contexts) opened(l *lease, name string) (*cove.CodeContext, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if s := l.contexts[name]; s != nil {
 		info := s.info
 		return &info, nil
-	})
+	}
+	return nil, cove.Errorf(cove.NotFound, "there is no context %.40q in this session any more", name)
 }
 
 // List implements [cove.Contexts].

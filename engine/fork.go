@@ -20,11 +20,13 @@ func (p snapshots) Fork(ctx context.Context, id cove.ID, as cove.ForkRequest) (*
 		if err := req.Validate(); err != nil {
 			return nil, err
 		}
-		what := struct {
-			From cove.ID
-			As   cove.Spec
-		}{id, req.Spec}
-		s, err := e.once(ctx, p.v.p, as.IdempotencyKey, what, func() (*cove.Session, error) { return e.fork(ctx, p.v.p, st.lease, req.Spec) })
+		s, err := once(ctx, e, p.v.p, deed[*cove.Session]{
+			key: as.IdempotencyKey, verb: cove.SnapshotFork, on: id, what: req.Spec,
+			do: func(made cove.ID) (*cove.Session, cove.ID, error) {
+				return idOf(e.fork(ctx, p.v.p, st.lease, req.Spec, made))
+			},
+			again: func(made cove.ID) (*cove.Session, error) { return e.claimed(p.v.p.Tenant, made) },
+		})
 		if err == nil {
 			st.outcome.Data = madeSession(s.ID)
 		}
@@ -33,7 +35,7 @@ func (p snapshots) Fork(ctx context.Context, id cove.ID, as cove.ForkRequest) (*
 }
 
 // fork doubles a running session under a new id.
-func (e *Engine) fork(ctx context.Context, p cove.Principal, from *lease, as cove.Spec) (*cove.Session, error) {
+func (e *Engine) fork(ctx context.Context, p cove.Principal, from *lease, as cove.Spec, id cove.ID) (*cove.Session, error) {
 	if err := from.takeTurn(ctx); err != nil {
 		return nil, err
 	}
@@ -48,7 +50,7 @@ func (e *Engine) fork(ctx context.Context, p cove.Principal, from *lease, as cov
 	}
 	spec := s.Spec.Clone()
 	spec.User, spec.Thread, spec.Metadata = as.User, as.Thread, as.Metadata
-	l, mine, err := e.reserve(p, spec)
+	l, mine, err := e.reserve(p, spec, id)
 	if err != nil {
 		return nil, err
 	}

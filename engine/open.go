@@ -12,8 +12,9 @@ import (
 	"github.com/cove-sandbox/cove/internal/admission"
 )
 
-// getOrCreate returns the live session of the request's key, or makes one.
-func (e *Engine) getOrCreate(ctx context.Context, p cove.Principal, req cove.OpenRequest) (*cove.Session, error) {
+// getOrCreate returns the live session of the request's key, or makes one with an
+// id.
+func (e *Engine) getOrCreate(ctx context.Context, p cove.Principal, req cove.OpenRequest, id cove.ID) (*cove.Session, error) {
 	if err := req.Validate(); err != nil {
 		return nil, err
 	}
@@ -22,7 +23,7 @@ func (e *Engine) getOrCreate(ctx context.Context, p cove.Principal, req cove.Ope
 		return nil, err
 	}
 	for {
-		l, mine, err := e.reserve(p, spec)
+		l, mine, err := e.reserve(p, spec, id)
 		if err != nil {
 			return nil, err
 		}
@@ -39,12 +40,12 @@ func (e *Engine) getOrCreate(ctx context.Context, p cove.Principal, req cove.Ope
 // errVanished says that a session ended between finding it and using it.
 var errVanished = errors.New("the session ended meanwhile")
 
-// reserve finds the lease of a spec's key, or puts a fresh one into the table
-// so that whoever comes next waits for it.
-func (e *Engine) reserve(p cove.Principal, spec cove.Spec) (l *lease, mine bool, err error) {
+// reserve finds the lease of a spec's key, or puts a fresh one with an id into the
+// table so that whoever comes next waits for it.
+func (e *Engine) reserve(p cove.Principal, spec cove.Spec, id cove.ID) (l *lease, mine bool, err error) {
 	now := time.Now()
 	rec := cove.Session{
-		ID: cove.NewID(), Tenant: p.Tenant, Owner: p.Name, Spec: spec, State: cove.Creating, Node: e.cfg.Node,
+		ID: id, Tenant: p.Tenant, Owner: p.Name, Spec: spec, State: cove.Creating, Node: e.cfg.Node,
 		CreatedAt: now, LastActivity: now, ExpiresAt: now.Add(spec.Idle),
 	}
 	e.mu.Lock()

@@ -48,6 +48,9 @@ func (p processes) Exec(ctx context.Context, req cove.ExecRequest) (*cove.Execut
 		if err := p.ready(ctx, req); err != nil {
 			return nil, err
 		}
+		if err := inForeground(req); err != nil {
+			return nil, err
+		}
 		if req.TTY != nil {
 			return nil, cove.InvalidField("tty", "a program with a terminal runs in the background; start it instead")
 		}
@@ -87,14 +90,17 @@ func (p processes) Start(ctx context.Context, req cove.ExecRequest) (*cove.Proce
 		if err := p.ready(ctx, req); err != nil {
 			return nil, err
 		}
-		return p.v.e.background(ctx, st.lease, req, st.limits)
+		return p.startOnce(ctx, st, req)
 	}, func(x *cove.Execution) *cove.ProcessInfo {
 		return &cove.ProcessInfo{Command: shortText(req), StartedAt: time.Now(), Result: x}
 	})
 }
 
-// background starts a program that outlives the call.
-func (e *Engine) background(ctx context.Context, l *lease, req cove.ExecRequest, limits cove.Limits) (*cove.ProcessInfo, error) {
+// background starts a program that outlives the call. numbered is told its number
+// before anything is started.
+func (e *Engine) background(
+	ctx context.Context, l *lease, req cove.ExecRequest, limits cove.Limits, numbered func(cove.PID) error,
+) (*cove.ProcessInfo, error) {
 	sandbox, err := l.enter()
 	if err != nil {
 		return nil, err
@@ -106,6 +112,9 @@ func (e *Engine) background(ctx context.Context, l *lease, req cove.ExecRequest,
 	}
 	pid, err := e.number(ctx, l)
 	note := &keepNote{PID: pid, Command: shortText(req), TTY: req.TTY != nil, Input: pr.in != nil, Started: time.Now()}
+	if err == nil {
+		err = numbered(pid)
+	}
 	if err == nil {
 		pr.x, err = e.begin(ctx, l, sandbox, req, limits, note)
 	}

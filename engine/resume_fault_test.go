@@ -129,7 +129,7 @@ func TestASnapshotThatCannotBeRemoved(t *testing.T) {
 	e := w.open()
 	p := e.As(boss)
 	s := mustOpen(t, p, cove.Spec{})
-	saved, err := p.Snapshots().Snapshot(t.Context(), s.ID, "")
+	saved, err := p.Snapshots().Snapshot(t.Context(), s.ID, cove.SnapshotRequest{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +137,7 @@ func TestASnapshotThatCannotBeRemoved(t *testing.T) {
 	if err := p.Snapshots().Delete(t.Context(), saved.ID); err == nil {
 		t.Fatal("the fault was not injected")
 	}
-	if _, err := p.Snapshots().Snapshot(t.Context(), s.ID, ""); err == nil {
+	if _, err := p.Snapshots().Snapshot(t.Context(), s.ID, cove.SnapshotRequest{}); err == nil {
 		t.Fatal("the fault was not injected")
 	}
 	shown := func(p cove.Platform) (n int) {

@@ -43,12 +43,23 @@ func (p runs) Submit(ctx context.Context, req cove.RunRequest) (*cove.Run, error
 		if _, err := e.tenants.check(ctx, p.v.p.Tenant); err != nil {
 			return nil, err
 		}
-		rec := &cove.Run{
-			ID: cove.NewID(), Tenant: p.v.p.Tenant, Owner: p.v.p.Name, Request: req,
-			State: cove.RunRunning, Node: e.cfg.Node, CreatedAt: time.Now(),
+		key := req.IdempotencyKey
+		req.IdempotencyKey = ""
+		out, err := once(ctx, e, p.v.p, deed[*cove.Run]{
+			key: key, verb: cove.RunSubmit, what: req,
+			do: func(id cove.ID) (*cove.Run, cove.ID, error) {
+				rec := &cove.Run{
+					ID: id, Tenant: p.v.p.Tenant, Owner: p.v.p.Name, Request: req,
+					State: cove.RunRunning, Node: e.cfg.Node, CreatedAt: time.Now(),
+				}
+				return rec, id, e.startRun(ctx, *rec)
+			},
+			again: func(id cove.ID) (*cove.Run, error) { return p.find(ctx, id) },
+		})
+		if err == nil {
+			st.outcome.Data = madeSession(out.ID)
 		}
-		st.outcome.Data = madeSession(rec.ID)
-		return rec, e.startRun(ctx, *rec)
+		return out, err
 	})
 }
 

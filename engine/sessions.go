@@ -22,7 +22,11 @@ func (p sessions) Open(ctx context.Context, req cove.OpenRequest) (*cove.Session
 	e := p.v.e
 	a := action{Action: cove.Action{Verb: cove.SessionOpen, Spec: &req.Spec}, data: e.specOf(req.Spec)}
 	return act(ctx, p.v, a, func(ctx context.Context, st *step) (*cove.Session, error) {
-		s, err := e.once(ctx, p.v.p, req.IdempotencyKey, req.Spec, func() (*cove.Session, error) { return e.getOrCreate(ctx, p.v.p, req) })
+		s, err := once(ctx, e, p.v.p, deed[*cove.Session]{
+			key: req.IdempotencyKey, verb: cove.SessionOpen, what: req.Spec,
+			do:    func(id cove.ID) (*cove.Session, cove.ID, error) { return idOf(e.getOrCreate(ctx, p.v.p, req, id)) },
+			again: func(id cove.ID) (*cove.Session, error) { return e.claimed(p.v.p.Tenant, id) },
+		})
 		if err != nil {
 			return nil, err
 		}
@@ -167,7 +171,7 @@ func (p sessions) Close(ctx context.Context, id cove.ID, keep bool) (cove.ID, er
 				}
 				s = l.view()
 			}
-			saved, err := p.v.e.saveFiles(ctx, l, s, "")
+			saved, err := p.v.e.saveFiles(ctx, l, s, cove.NewID(), "")
 			if err != nil {
 				return err
 			}

@@ -71,18 +71,34 @@ func (l *lease) box() cove.Sandbox {
 }
 
 // Snapshot implements [cove.Snapshots].
-func (p snapshots) Snapshot(ctx context.Context, id cove.ID, name string) (*cove.Snapshot, error) {
-	var saved *cove.Snapshot
-	_, err := sessions(p).change(ctx, cove.SnapshotSnapshot, id, func(ctx context.Context, l *lease, s *cove.Session) error {
-		var err error
-		saved, err = p.v.e.saveFiles(ctx, l, s, name)
-		return err
+func (p snapshots) Snapshot(ctx context.Context, id cove.ID, req cove.SnapshotRequest) (*cove.Snapshot, error) {
+	return act(ctx, p.v, on(cove.SnapshotSnapshot, id), func(ctx context.Context, st *step) (*cove.Snapshot, error) {
+		saved, err := once(ctx, p.v.e, p.v.p, deed[*cove.Snapshot]{
+			key: req.IdempotencyKey, verb: cove.SnapshotSnapshot, on: id, what: req.Name,
+			do: func(made cove.ID) (*cove.Snapshot, cove.ID, error) {
+				rec, err := p.v.e.snapshot(ctx, st.lease, made, req.Name)
+				return rec, made, err
+			},
+			again: func(made cove.ID) (*cove.Snapshot, error) { return p.v.e.snapshotOf(ctx, p.v.p.Tenant, made) },
+		})
+		if err == nil {
+			st.outcome.Data = madeSession(saved.ID)
+		}
+		return saved, err
 	})
-	return saved, err
+}
+
+// snapshot saves the files of a lease, once nobody is changing it.
+func (e *Engine) snapshot(ctx context.Context, l *lease, id cove.ID, name string) (*cove.Snapshot, error) {
+	if err := l.takeTurn(ctx); err != nil {
+		return nil, err
+	}
+	defer l.giveTurn()
+	return e.saveFiles(ctx, l, l.view(), id, name)
 }
 
 // saveFiles makes a snapshot of a lease's files. The caller holds the turn.
-func (e *Engine) saveFiles(ctx context.Context, l *lease, s *cove.Session, name string) (*cove.Snapshot, error) {
+func (e *Engine) saveFiles(ctx context.Context, l *lease, s *cove.Session, id cove.ID, name string) (*cove.Snapshot, error) {
 	if len(name) > 256 {
 		return nil, cove.InvalidField("name", "is longer than 256 bytes")
 	}
@@ -98,7 +114,7 @@ func (e *Engine) saveFiles(ctx context.Context, l *lease, s *cove.Session, name 
 		return nil, lacks(l, cove.PowerSnapshot)
 	}
 	rec := &cove.Snapshot{
-		ID: cove.NewID(), Tenant: s.Tenant, Session: s.ID, Name: name,
+		ID: id, Tenant: s.Tenant, Session: s.ID, Name: name,
 		Provider: s.Provider, Template: s.Spec.Template, CreatedAt: time.Now(), Pending: true,
 	}
 	// The record comes first: what a crash leaves of the files is found by it.

@@ -174,6 +174,22 @@ func (d stepStore) DropClaim(ctx context.Context, tenant, key string) error {
 	return d.Store.DropClaim(ctx, tenant, key)
 }
 
+func (d stepStore) PutKey(ctx context.Context, k *cove.Key) error {
+	if err := d.s.enter("store put key"); err != nil {
+		return err
+	}
+	defer d.s.leave()
+	return d.Store.PutKey(ctx, k)
+}
+
+func (d stepStore) PutRun(ctx context.Context, r *cove.Run) error {
+	if err := d.s.enter("store put run"); err != nil {
+		return err
+	}
+	defer d.s.leave()
+	return d.Store.PutRun(ctx, r)
+}
+
 func (d stepStore) AddUsage(ctx context.Context, tenant string, by cove.Consumption) (cove.Consumption, error) {
 	if err := d.s.enter("store add usage"); err != nil {
 		return cove.Consumption{}, err

@@ -42,7 +42,7 @@ func (t trials) Run(ctx context.Context, req cove.TrialRequest) (*cove.TrialResu
 		if err := req.Validate(); err != nil {
 			return nil, err
 		}
-		if err := processes(t).ready(ctx, req.ExecRequest); err != nil {
+		if err := errors.Join(processes(t).ready(ctx, req.ExecRequest), inForeground(req.ExecRequest)); err != nil {
 			return nil, err
 		}
 		if req.Limits.Wall == 0 {

@@ -63,7 +63,7 @@ func start(ctx context.Context, s *scene) error {
 }
 
 func save(ctx context.Context, s *scene) error {
-	snap, err := s.p.Snapshots().Snapshot(ctx, s.id, "")
+	snap, err := s.p.Snapshots().Snapshot(ctx, s.id, cove.SnapshotRequest{})
 	if err == nil {
 		s.saved = snap.ID
 	}

@@ -192,7 +192,7 @@ func snapshotCalls() map[cove.Verb]call {
 			return failure(p.Snapshots().Resume(ctx, at.session))
 		}},
 		cove.SnapshotSnapshot: {true, func(ctx context.Context, p cove.Platform, at target) error {
-			return failure(p.Snapshots().Snapshot(ctx, at.session, "again"))
+			return failure(p.Snapshots().Snapshot(ctx, at.session, cove.SnapshotRequest{Name: "again"}))
 		}},
 		cove.SnapshotFork: {true, func(ctx context.Context, p cove.Platform, at target) error {
 			return failure(p.Snapshots().Fork(ctx, at.session, cove.ForkRequest{}))
@@ -286,7 +286,7 @@ func (r *rig) things(p cove.Platform) target {
 	if e := r.exec(p, at.session, cove.ExecRequest{Line: "seq 1 20000"}); e.OutputID != "" {
 		at.output = e.OutputID
 	}
-	if s, err := p.Snapshots().Snapshot(r.ctx, at.session, "first"); err == nil {
+	if s, err := p.Snapshots().Snapshot(r.ctx, at.session, cove.SnapshotRequest{Name: "first"}); err == nil {
 		at.snapshot = s.ID
 	}
 	extras := r.h.Extras()

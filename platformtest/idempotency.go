@@ -14,6 +14,12 @@ func idempotencyCases() []testCase {
 		{"at_once", sameKeyAtOnce},
 		{"failed_request", failedRequestFreesKey},
 		{"fork", forkOnce},
+		{"everything", everythingOnce},
+		{"everything_at_once", everythingOnceAtOnce},
+		{"key", keyOnce},
+		{"foreground", onceIsForBackground},
+		{"gone", onceGone},
+		{"restart", onceAcrossRestarts},
 	}
 }
 
@@ -98,8 +104,8 @@ func forkOnce(t *testing.T, s *suite) {
 	r.must(err, "fork")
 	two, err := p.Snapshots().Fork(r.ctx, id, cove.ForkRequest{IdempotencyKey: "k"})
 	r.must(err, "fork again")
-	if one.ID != two.ID {
-		t.Errorf("one key gave the forks %s and %s", one.ID, two.ID)
+	if one.ID != two.ID || !one.Created || two.Created {
+		t.Errorf("one key gave the forks %s, created %t, and %s, created %t", one.ID, one.Created, two.ID, two.Created)
 	}
 	_, err = p.Snapshots().Fork(r.ctx, id, cove.ForkRequest{IdempotencyKey: "k", User: "else"})
 	wantReason(t, err, cove.Conflict, cove.ReasonKeyReused)

@@ -238,8 +238,8 @@ func (r snapshotRecorder) Resume(ctx context.Context, id cove.ID) (*cove.Session
 	return noted[*cove.Session](r.rec, cove.SnapshotResume)(r.in.Resume(ctx, id))
 }
 
-func (r snapshotRecorder) Snapshot(ctx context.Context, id cove.ID, name string) (*cove.Snapshot, error) {
-	return noted[*cove.Snapshot](r.rec, cove.SnapshotSnapshot)(r.in.Snapshot(ctx, id, name))
+func (r snapshotRecorder) Snapshot(ctx context.Context, id cove.ID, req cove.SnapshotRequest) (*cove.Snapshot, error) {
+	return noted[*cove.Snapshot](r.rec, cove.SnapshotSnapshot)(r.in.Snapshot(ctx, id, req))
 }
 
 func (r snapshotRecorder) Fork(ctx context.Context, id cove.ID, as cove.ForkRequest) (*cove.Session, error) {

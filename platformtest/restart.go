@@ -85,7 +85,7 @@ func restartSnapshots(t *testing.T, s *suite) {
 	p := r.user("acme")
 	id := r.session(p, cove.Spec{}).ID
 	r.write(p, id, "f", "text")
-	saved, err := p.Snapshots().Snapshot(r.ctx, id, "s")
+	saved, err := p.Snapshots().Snapshot(r.ctx, id, cove.SnapshotRequest{Name: "s"})
 	r.must(err, "snapshot")
 	r.closeNow(p, id)
 	r.restart()

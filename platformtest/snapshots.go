@@ -63,7 +63,7 @@ func saveAndOpen(t *testing.T, s *suite) {
 	p := r.user("acme")
 	made := r.session(p, cove.Spec{})
 	r.write(p, made.ID, "f", "saved")
-	saved, err := p.Snapshots().Snapshot(r.ctx, made.ID, "a name")
+	saved, err := p.Snapshots().Snapshot(r.ctx, made.ID, cove.SnapshotRequest{Name: "a name"})
 	r.must(err, "snapshot")
 	if !saved.ID.Valid() || saved.Session != made.ID || saved.Name != "a name" || saved.Tenant != "acme" ||
 		saved.Provider != made.Provider || saved.Template != made.Spec.Template || saved.CreatedAt.IsZero() || saved.Size <= 0 {
@@ -89,7 +89,7 @@ func outlivedSnapshot(t *testing.T, s *suite) {
 	p := r.user("acme")
 	origin := r.session(p, cove.Spec{}).ID
 	r.write(p, origin, "old", "saved")
-	saved, err := p.Snapshots().Snapshot(r.ctx, origin, "")
+	saved, err := p.Snapshots().Snapshot(r.ctx, origin, cove.SnapshotRequest{})
 	r.must(err, "snapshot")
 	id := r.session(p, cove.Spec{Snapshot: saved.ID}).ID
 	r.must(p.Files(id).Remove(r.ctx, "old"), "remove")
@@ -110,7 +110,7 @@ func listAndDelete(t *testing.T, s *suite) {
 	one, two := r.session(p, cove.Spec{}).ID, r.session(p, cove.Spec{}).ID
 	var saved []cove.ID
 	for _, id := range []cove.ID{one, one, two} {
-		snap, err := p.Snapshots().Snapshot(r.ctx, id, "")
+		snap, err := p.Snapshots().Snapshot(r.ctx, id, cove.SnapshotRequest{})
 		r.must(err, "snapshot")
 		saved = append(saved, snap.ID)
 	}

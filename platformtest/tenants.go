@@ -102,7 +102,7 @@ func tenantSnapshots(t *testing.T, s *suite) {
 	r.needs(cove.PowerSnapshot)
 	mine, theirs := r.user("acme"), r.user("globex")
 	id := r.session(mine, cove.Spec{}).ID
-	saved, err := mine.Snapshots().Snapshot(r.ctx, id, "s")
+	saved, err := mine.Snapshots().Snapshot(r.ctx, id, cove.SnapshotRequest{Name: "s"})
 	r.must(err, "snapshot")
 	for _, filter := range []cove.SnapshotFilter{{}, {Session: id}, {Tenant: "acme"}} {
 		if list := all(r, theirs.Snapshots().List(r.ctx, filter)); len(list) > 0 {

@@ -162,7 +162,7 @@ func trialHolds(t *testing.T, s *suite) {
 	_, err := p.Sessions().Stop(r.ctx, id)
 	wantReason(t, err, cove.Conflict, cove.ReasonTrialOpen)
 	if slices.Contains(powers, cove.PowerSnapshot) {
-		_, err = p.Snapshots().Snapshot(r.ctx, id, "")
+		_, err = p.Snapshots().Snapshot(r.ctx, id, cove.SnapshotRequest{})
 		wantReason(t, err, cove.Conflict, cove.ReasonTrialOpen)
 		_, err = p.Sessions().Close(r.ctx, id, true)
 		wantReason(t, err, cove.Conflict, cove.ReasonTrialOpen)

@@ -96,8 +96,8 @@ func (s snapshots) Resume(ctx context.Context, id cove.ID) (*cove.Session, error
 }
 
 // Snapshot implements [cove.Snapshots].
-func (s snapshots) Snapshot(ctx context.Context, id cove.ID, name string) (*cove.Snapshot, error) {
-	return s.in.Snapshot(ctx, s.mem.now(id), name)
+func (s snapshots) Snapshot(ctx context.Context, id cove.ID, req cove.SnapshotRequest) (*cove.Snapshot, error) {
+	return s.in.Snapshot(ctx, s.mem.now(id), req)
 }
 
 // Fork implements [cove.Snapshots]. The copy is not opened again when it has

@@ -14,7 +14,7 @@ import (
 )
 
 func (a *app) snapshotCommand() *cobra.Command {
-	var name string
+	var req cove.SnapshotRequest
 	cmd := &cobra.Command{
 		Use:   "snapshot [flags] ID",
 		Short: "Save the files of a sandbox and print the snapshot's id",
@@ -23,7 +23,7 @@ them.`,
 		Args: arguments(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withSession(cmd, args[0], func(ctx context.Context, p link, id cove.ID) error {
-				s, err := p.Snapshots().Snapshot(ctx, id, name)
+				s, err := p.Snapshots().Snapshot(ctx, id, req)
 				if err != nil {
 					return err
 				}
@@ -31,7 +31,8 @@ them.`,
 			})
 		},
 	}
-	cmd.Flags().StringVar(&name, "name", "", "a `word` to know it by")
+	cmd.Flags().StringVar(&req.Name, "name", "", "a `word` to know it by")
+	cmd.Flags().StringVar(&req.IdempotencyKey, "idempotency-key", "", "the same `key` gives the same snapshot")
 	cmd.AddCommand(a.snapshotListCommand(), a.snapshotRemoveCommand())
 	return cmd
 }

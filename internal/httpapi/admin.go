@@ -13,7 +13,7 @@ import (
 func adminRoutes() []route {
 	return []route{
 		{method: http.MethodGet, pattern: "/api/keys", summary: "List keys", deed: get((*call).keys), query: pageParams},
-		{method: http.MethodPost, pattern: "/api/keys", summary: "Make a key; its secret is shown this once", deed: post(http.StatusCreated, (*call).createKey)},
+		{method: http.MethodPost, pattern: "/api/keys", summary: "Make a key; its secret is shown this once", deed: post(http.StatusCreated, (*call).createKey), headers: []header{onceHeader}},
 		{method: http.MethodDelete, pattern: "/api/keys/{key}", summary: "Revoke a key", deed: act((*call).revokeKey)},
 		{method: http.MethodGet, pattern: "/api/tenants/{tenant}", summary: "Get a tenant, its bounds and what it uses", deed: get((*call).tenant)},
 		{method: http.MethodPut, pattern: "/api/tenants/{tenant}", summary: "Set the bounds of a tenant", deed: actOn((*call).setTenant)},
@@ -43,6 +43,7 @@ func (c *call) createKey(w wire.KeyRequest) (wire.NewKey, error) {
 	if err != nil {
 		return wire.NewKey{}, err
 	}
+	req.IdempotencyKey = c.idempotencyKey()
 	key, secret, err := c.platform.Admin().CreateKey(c.r.Context(), req)
 	if err != nil {
 		return wire.NewKey{}, err

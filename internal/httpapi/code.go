@@ -20,7 +20,7 @@ func codeRoutes() []route {
 			deed: deed{body: reflect.TypeFor[wire.CodeRequest](), answer: reflect.TypeFor[wire.CodeResult](), status: http.StatusOK, do: (*call).runCode},
 		},
 		{method: http.MethodGet, pattern: contexts, summary: "List contexts", deed: get((*call).listContexts), query: pageParams},
-		{method: http.MethodPost, pattern: contexts, summary: "Open a context", deed: post(http.StatusCreated, (*call).openContext)},
+		{method: http.MethodPost, pattern: contexts, summary: "Open a context", deed: post(http.StatusCreated, (*call).openContext), headers: []header{onceHeader}},
 		{method: http.MethodPost, pattern: one + "/restart", summary: "Make a context forget all", deed: act((*call).restartContext)},
 		{method: http.MethodPost, pattern: one + "/interrupt", summary: "Stop what runs in a context", deed: act((*call).interruptContext)},
 		{method: http.MethodDelete, pattern: one, summary: "Close a context", deed: act((*call).closeContext)},
@@ -58,7 +58,9 @@ func (c *call) listContexts() (wire.Page[wire.Context], error) {
 }
 
 func (c *call) openContext(w wire.ContextRequest) (wire.Context, error) {
-	opened, err := c.contexts().Open(c.r.Context(), w.Cove())
+	spec := w.Cove()
+	spec.IdempotencyKey = c.idempotencyKey()
+	opened, err := c.contexts().Open(c.r.Context(), spec)
 	if err != nil {
 		return wire.Context{}, err
 	}

@@ -40,6 +40,7 @@ func (c *call) execute() error {
 	if w.Background {
 		return c.startProcess(w, http.StatusAccepted)
 	}
+	req.IdempotencyKey = c.idempotencyKey() // for the platform to refuse: what is run twice runs twice
 	if c.wantsEvents() {
 		return c.stream(func(ctx context.Context, e *events) error { return c.executeAsEvents(ctx, e, req) })
 	}

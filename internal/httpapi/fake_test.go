@@ -42,6 +42,7 @@ type fake struct {
 	events  func(ctx context.Context, f cove.EventFilter) iter.Seq2[cove.Event, error]
 	start   func(ctx context.Context, req cove.ExecRequest) (*cove.ProcessInfo, error)
 	signal  func(sig cove.Signal) error
+	fork    func() (*cove.Session, error)
 }
 
 // note writes a call down and says how it ends.
@@ -337,11 +338,14 @@ func (s fakeSnapshots) Resume(_ context.Context, id cove.ID) (*cove.Session, err
 	return give[cove.Session](s.fake, cove.SnapshotResume, args(id))
 }
 
-func (s fakeSnapshots) Snapshot(_ context.Context, id cove.ID, name string) (*cove.Snapshot, error) {
-	return give[cove.Snapshot](s.fake, cove.SnapshotSnapshot, args(id, name))
+func (s fakeSnapshots) Snapshot(_ context.Context, id cove.ID, req cove.SnapshotRequest) (*cove.Snapshot, error) {
+	return give[cove.Snapshot](s.fake, cove.SnapshotSnapshot, args(id, req))
 }
 
 func (s fakeSnapshots) Fork(_ context.Context, id cove.ID, as cove.ForkRequest) (*cove.Session, error) {
+	if s.fork != nil {
+		return s.fork()
+	}
 	return give[cove.Session](s.fake, cove.SnapshotFork, args(id, as))
 }
 

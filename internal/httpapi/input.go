@@ -33,6 +33,7 @@ func withInput[W, R any](
 	if err != nil {
 		return err
 	}
+	program(&req).IdempotencyKey = c.idempotencyKey() // for the platform to refuse
 	// A person may be typing: from here on the input takes its time.
 	_ = c.control.SetReadDeadline(time.Time{})
 	c.w.Header().Set("Connection", "close")

@@ -16,7 +16,7 @@ func processRoutes() []route {
 	const one = processesPath + "/{pid}"
 	return []route{
 		{method: http.MethodGet, pattern: processesPath, summary: "List background programs, ended ones included", deed: get((*call).listProcesses), query: pageParams},
-		{method: http.MethodPost, pattern: processesPath, summary: "Start a program in the background; 200 says that policy did not let it begin", limit: commandLimit, deed: deed{
+		{method: http.MethodPost, pattern: processesPath, summary: "Start a program in the background; 200 says that policy did not let it begin", limit: commandLimit, headers: []header{onceHeader}, deed: deed{
 			body: reflect.TypeFor[wire.ExecRequest](), answer: reflect.TypeFor[wire.Process](), status: http.StatusCreated, do: (*call).start,
 		}},
 		{
@@ -58,6 +58,7 @@ func (c *call) startProcess(w wire.ExecRequest, status int) error {
 	if err != nil {
 		return err
 	}
+	req.IdempotencyKey = c.idempotencyKey()
 	p, err := c.processes().Start(c.r.Context(), req)
 	if err != nil {
 		return err

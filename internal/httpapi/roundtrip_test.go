@@ -118,8 +118,8 @@ func sessionTrips() map[cove.Verb]trip {
 		cove.SnapshotPause:  {func(ctx ctxt, p cove.Platform) ([]any, error) { return one(p.Snapshots().Pause(ctx, id)) }, args(id), nil},
 		cove.SnapshotResume: {func(ctx ctxt, p cove.Platform) ([]any, error) { return one(p.Snapshots().Resume(ctx, id)) }, args(id), nil},
 		cove.SnapshotSnapshot: {func(ctx ctxt, p cove.Platform) ([]any, error) {
-			return one(p.Snapshots().Snapshot(ctx, id, "first"))
-		}, args(id, "first"), nil},
+			return one(p.Snapshots().Snapshot(ctx, id, filled[cove.SnapshotRequest]()))
+		}, args(id, filled[cove.SnapshotRequest]()), nil},
 		cove.SnapshotFork: {func(ctx ctxt, p cove.Platform) ([]any, error) {
 			return one(p.Snapshots().Fork(ctx, id, filled[cove.ForkRequest]()))
 		}, args(id, filled[cove.ForkRequest]()), nil},
@@ -262,7 +262,7 @@ func forgetKey(result any) {
 // What the platform notes down for itself does not travel.
 var same = cmp.Options{
 	cmpopts.EquateEmpty(), cmpopts.IgnoreUnexported(cove.ExecRequest{}),
-	cmpopts.IgnoreFields(cove.Session{}, "Counted"), cmpopts.IgnoreFields(cove.Snapshot{}, "Pending"),
+	cmpopts.IgnoreFields(cove.Session{}, "Counted"), cmpopts.IgnoreFields(cove.Run{}, "Request.IdempotencyKey"), cmpopts.IgnoreFields(cove.Snapshot{}, "Pending"),
 }
 
 // check compares what a method gave with what the fake had given.

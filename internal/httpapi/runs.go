@@ -13,7 +13,7 @@ const questionLimit = 4 << 20
 func runRoutes() []route {
 	const one = "/api/runs/{run}"
 	return []route{
-		{method: http.MethodPost, pattern: "/api/runs", summary: "Ask a question of data", limit: questionLimit, deed: post(http.StatusAccepted, (*call).submitRun)},
+		{method: http.MethodPost, pattern: "/api/runs", summary: "Ask a question of data", limit: questionLimit, deed: post(http.StatusAccepted, (*call).submitRun), headers: []header{onceHeader}},
 		{
 			method: http.MethodGet, pattern: one, summary: "Get a run and, once it has finished, its answer", deed: get((*call).getRun),
 			query: []param{{name: "wait", kind: flag, doc: "answer only when it has finished"}},
@@ -37,6 +37,7 @@ func (c *call) submitRun(w wire.RunRequest) (wire.Run, error) {
 	if err != nil {
 		return wire.Run{}, err
 	}
+	req.IdempotencyKey = c.idempotencyKey()
 	return runAnswer(c.platform.Runs().Submit(c.r.Context(), req))
 }
 

@@ -41,6 +41,8 @@ func sessionRoutes() []route {
 // idempotencyKey is the header that makes a repeated request harmless.
 const idempotencyKey = "Idempotency-Key"
 
+func (c *call) idempotencyKey() string { return c.r.Header.Get(idempotencyKey) }
+
 func (c *call) open() error {
 	w, err := decode[wire.OpenRequest](c)
 	if err != nil {
@@ -50,7 +52,7 @@ func (c *call) open() error {
 	if err != nil {
 		return err
 	}
-	req.IdempotencyKey = c.r.Header.Get(idempotencyKey)
+	req.IdempotencyKey = c.idempotencyKey()
 	if c.wantsEvents() {
 		return c.stream(func(ctx context.Context, e *events) error {
 			req.OnQueue = func(position int) { _ = e.send(wire.OnQueue, "", wire.QueuePlace{Position: position}) } // a number always is JSON

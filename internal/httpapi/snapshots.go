@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"net/http"
+	"reflect"
 
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/internal/wire"
@@ -12,8 +13,10 @@ func snapshotRoutes() []route {
 	return []route{
 		{method: http.MethodPost, pattern: one + "/pause", summary: "Freeze all that runs in a session", deed: get((*call).pause)},
 		{method: http.MethodPost, pattern: one + "/resume", summary: "Let a paused session go on", deed: get((*call).resume)},
-		{method: http.MethodPost, pattern: one + "/snapshot", summary: "Save the files of a session", deed: post(http.StatusCreated, (*call).snapshot)},
-		{method: http.MethodPost, pattern: one + "/fork", summary: "Open a second session with the same files", deed: post(http.StatusCreated, (*call).fork), headers: []header{onceHeader}},
+		{method: http.MethodPost, pattern: one + "/snapshot", summary: "Save the files of a session", deed: post(http.StatusCreated, (*call).snapshot), headers: []header{onceHeader}},
+		{method: http.MethodPost, pattern: one + "/fork", summary: "Open a second session with the same files", deed: deed{
+			body: reflect.TypeFor[wire.ForkRequest](), answer: reflect.TypeFor[wire.Session](), status: http.StatusCreated, do: (*call).fork,
+		}, headers: []header{onceHeader}},
 		{method: http.MethodGet, pattern: "/api/snapshots", summary: "List snapshots", deed: get((*call).snapshots), query: append([]param{
 			{name: "session_id", kind: word, doc: "only those of this session"},
 		}, pageParams...)},
@@ -30,17 +33,30 @@ func (c *call) resume() (wire.Session, error) {
 }
 
 func (c *call) snapshot(w wire.SnapshotRequest) (wire.Snapshot, error) {
-	s, err := c.platform.Snapshots().Snapshot(c.r.Context(), c.session(), w.Name)
+	s, err := c.platform.Snapshots().Snapshot(c.r.Context(), c.session(), cove.SnapshotRequest{Name: w.Name, IdempotencyKey: c.idempotencyKey()})
 	if err != nil {
 		return wire.Snapshot{}, err
 	}
 	return wire.SnapshotOf(s), nil
 }
 
-func (c *call) fork(w wire.ForkRequest) (wire.Session, error) {
+// fork answers 201 for a copy that was made, and 200 for the one that the same
+// request made before.
+func (c *call) fork() error {
+	w, err := decode[wire.ForkRequest](c)
+	if err != nil {
+		return err
+	}
 	as := w.Cove()
-	as.IdempotencyKey = c.r.Header.Get(idempotencyKey)
-	return sessionAnswer(c.platform.Snapshots().Fork(c.r.Context(), c.session(), as))
+	as.IdempotencyKey = c.idempotencyKey()
+	s, err := c.platform.Snapshots().Fork(c.r.Context(), c.session(), as)
+	if err != nil {
+		return err
+	}
+	if s.Created {
+		return c.send(http.StatusCreated, wire.SessionOf(s))
+	}
+	return c.send(http.StatusOK, wire.SessionOf(s))
 }
 
 func (c *call) snapshots() (wire.Page[wire.Snapshot], error) {

@@ -39,6 +39,7 @@ func (c *call) try() error {
 	if err != nil {
 		return err
 	}
+	req.IdempotencyKey = c.idempotencyKey() // for the platform to refuse
 	if c.wantsEvents() {
 		return c.stream(func(ctx context.Context, e *events) error { return c.tryAsEvents(ctx, e, req) })
 	}

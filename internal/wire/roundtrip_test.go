@@ -58,11 +58,11 @@ func TestEveryFormGoesThereAndBack(t *testing.T) {
 	trip(t, wire.EventOf, sure(wire.Event.Cove), nil)
 	trip(t, wire.CodeRequestOf, wire.CodeRequest.Cove, nil)
 	trip(t, func(r *cove.CodeResult) wire.CodeResult { return wire.CodeResultOf("s", r) }, sure(wire.CodeResult.Cove), nil)
-	trip(t, wire.ContextRequestOf, sure(wire.ContextRequest.Cove), nil)
+	trip(t, wire.ContextRequestOf, sure(wire.ContextRequest.Cove), func(s *cove.ContextSpec) { s.IdempotencyKey = "" })
 	trip(t, wire.ContextOf, sure(wire.Context.Cove), nil)
 	trip(t, wire.FileOf, sure(wire.File.Cove), nil)
 	trip(t, wire.ChangeOf, sure(wire.Change.Cove), nil)
-	trip(t, wire.KeyRequestOf, wire.KeyRequest.Cove, func(r *cove.KeyRequest) { r.Defaults.Floors = nil })
+	trip(t, wire.KeyRequestOf, wire.KeyRequest.Cove, func(r *cove.KeyRequest) { r.IdempotencyKey, r.Defaults.Floors = "", nil })
 	trip(t, wire.KeyOf, wire.Key.Cove, func(k **cove.Key) { (*k).Hash, (*k).Defaults.Floors = nil, nil })
 	trip(t, wire.TenantOf, sure(wire.Tenant.Cove), nil)
 	trip(t, wire.TenantRequestOf, sure(func(w wire.TenantRequest) cove.Tenant { return w.Cove("string-2") }), func(t *cove.Tenant) { t.UpdatedAt = time.Time{} })
@@ -70,8 +70,8 @@ func TestEveryFormGoesThereAndBack(t *testing.T) {
 	trip(t, func(list []cove.TaskStatus) wire.Maintenance { return wire.MaintenanceOf(list) }, sure(wire.Maintenance.Cove), func(list *[]cove.TaskStatus) {
 		(*list)[0], (*list)[1] = (*list)[1], (*list)[0] // by name
 	})
-	trip(t, wire.RunRequestOf, wire.RunRequest.Cove, nil)
-	trip(t, wire.RunOf, wire.Run.Cove, nil)
+	trip(t, wire.RunRequestOf, wire.RunRequest.Cove, func(r *cove.RunRequest) { r.IdempotencyKey = "" })
+	trip(t, wire.RunOf, wire.Run.Cove, func(r **cove.Run) { (*r).Request.IdempotencyKey = "" })
 }
 
 func TestRequestsWithBytes(t *testing.T) {
