@@ -14,6 +14,7 @@ func (a *app) commands() []command {
 		{"bench", operate, a.benchCommand},
 		{"key", operate, a.keyCommand},
 		{"login-link", operate, a.loginLinkCommand},
+		{"tenant", operate, a.tenantCommand},
 		{"audit", operate, a.auditCommand},
 		{"version", operate, a.versionCommand},
 	}

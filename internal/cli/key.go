@@ -67,6 +67,7 @@ be shown again.`,
 	fs.Float64Var(&req.Limits.RatePerSecond, "rate", 0, "the `number` of requests a second; 0 means no bound")
 	fs.IntVar(&req.Limits.Concurrent, "concurrent", 0, "the `number` of requests at once; 0 means no bound")
 	fs.IntVar(&req.Limits.Sessions, "sessions", 0, "the `number` of live sandboxes at once; 0 means no bound")
+	fs.StringVar(&req.IdempotencyKey, "idempotency-key", "", "the same `key` makes no second one")
 	return cmd
 }
 

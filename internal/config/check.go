@@ -44,6 +44,7 @@ func orDefault(n, def int) int {
 func (l *loader) check() error {
 	for _, look := range []func() error{
 		l.checkProviders, l.checkPolicy, l.checkNames, l.checkAddresses, l.checkTLS, l.checkPublic, l.checkRemote, l.checkDocker, l.checkRedis, l.checkPool, l.checkVolumes, l.checkEgress, l.checkModel,
+		l.checkPrices,
 	} {
 		if err := look(); err != nil {
 			return err

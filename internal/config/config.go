@@ -39,6 +39,7 @@ type Config struct {
 	Egress       Egress       `key:"egress" doc:"What sandboxes with a network may reach"`
 	Pool         Pool         `key:"pool" doc:"Sandboxes made ahead of time"`
 	Maintenance  Maintenance  `key:"maintenance" doc:"Background tasks"`
+	Prices       Prices       `key:"prices" doc:"What tenants are asked for, in estimates"`
 	Docker       Docker       `key:"docker" doc:"Provider docker"`
 	Microsandbox Microsandbox `key:"microsandbox" doc:"Provider microsandbox"`
 	E2B          E2B          `key:"e2b" doc:"Provider e2b"`

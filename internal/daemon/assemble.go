@@ -159,6 +159,7 @@ func engineConfig(cfg config.Config) engine.Config {
 		ExecTimeout: cfg.Exec.Timeout, StartTimeout: cfg.Session.StartTimeout,
 		CleanupInterval: cfg.Maintenance.Cleanup, OrphanInterval: cfg.Maintenance.Orphans,
 		OutputBudget: cfg.Exec.MaxOutput, MaxFileSize: cfg.Workspace.MaxFileSize,
+		Prices: cfg.Prices.Cove(),
 	}
 }
 
