@@ -220,7 +220,7 @@ func TestCompose(t *testing.T) {
 	}
 	server := file.Services["cove"]
 	var caps []string
-	for _, c := range strings.Fields(settings(readFile(t, "deploy/cove.service"))["CapabilityBoundingSet"]) {
+	for c := range strings.FieldsSeq(settings(readFile(t, "deploy/cove.service"))["CapabilityBoundingSet"]) {
 		caps = append(caps, strings.TrimPrefix(c, "CAP_"))
 	}
 	if diff := cmp.Diff(caps, server.CapAdd); diff != "" || !slices.Equal(server.CapDrop, []string{"ALL"}) {
