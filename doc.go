@@ -9,6 +9,7 @@
 //	store/*     where records are kept         implements [Store]
 //	engine      what happens to a request      implements [Platform]
 //	client      the same, across the network   implements [Platform]
+//	inprocess   an engine with all its parts   implements [Platform]
 //
 // This package imports only the standard library, starts no goroutine and does
 // no I/O. It must not know how anything is done: implementations live below it

@@ -11,7 +11,7 @@ import (
 // implements it in process and the client over HTTP; REST, MCP, CLI and
 // console are translations of it and hold no logic of their own.
 //
-// A Platform is bound to one caller when it is made (engine.As, client.New):
+// A Platform is bound to one caller when it is made (inprocess.Open, client.New):
 // identity never travels in a context. Another tenant's things are NotFound.
 //
 // Every method of every part passes policy and is journaled. The guard test of

@@ -36,9 +36,7 @@ func Blocks(page string) ([]Block, error) {
 		case f.open:
 			f.body.WriteString(strings.TrimPrefix(text, f.indent))
 		case strings.HasPrefix(trimmed, "```"):
-			f = fenced{open: true, line: line, mark: trimmed[:len(trimmed)-len(strings.TrimLeft(trimmed, "`"))]}
-			f.info = strings.TrimPrefix(trimmed, f.mark)
-			f.indent, _, _ = strings.Cut(text, "`")
+			f = begin(trimmed, text, line)
 		case trimmed != "":
 			after = false
 		}

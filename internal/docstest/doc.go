@@ -5,6 +5,8 @@
 //	```sh                     is run
 //	```sh skip=<reason>       is not run, and the report says why
 //	```output                 is what the sh block above must print
+//	```go examples/x/y.go     is a part of that file, with … for what is left out
+//	```go                     is Go that parses
 //	```text, ```console, …    are only read by people
 //
 // The blocks of one page run in order in one bash, stopped by the first command
