@@ -31,7 +31,7 @@ func TestPlatformOfAServer(t *testing.T) {
 			t.Fatal(err)
 		}
 		return s
-	}, "sessions", "reuse", "idempotency", "retry", "exec", "background", "contexts", "snapshots", "restart")
+	}, "sessions", "retry", "exec", "restart")
 }
 
 // served is a server with state of its own, and clients of it.

@@ -70,6 +70,9 @@ func Open(ctx context.Context, cfg Config) (*Platform, error) {
 		logger = slog.New(slog.DiscardHandler)
 	}
 	in, err := daemon.Embed(ctx, settings, cfg.Keep, logger)
+	if err != nil && ctx.Err() != nil {
+		return nil, cove.Wrap(cove.CodeOf(ctx.Err()), err, "%s", cove.MessageOf(ctx.Err()))
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -110,6 +110,32 @@ func TestTenantsOfOneProgram(t *testing.T) {
 	}
 }
 
+// TestContextOfOpen: it bounds the opening, not what was opened.
+func TestContextOfOpen(t *testing.T) {
+	cfg := inprocess.Config{Home: filepath.Join(t.TempDir(), "home"), Provider: "fake", Settings: settings()}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := inprocess.Open(ctx, cfg); cove.CodeOf(err) != cove.Canceled {
+		t.Errorf("with a context that has ended: %v", err)
+	}
+	ctx, cancel = context.WithCancel(t.Context())
+	p, err := inprocess.Open(ctx, cfg)
+	cancel()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := p.Sessions().Open(t.Context(), cove.OpenRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if x, err := p.Processes(s.ID).Exec(t.Context(), cove.ExecRequest{Line: "echo hi"}); err != nil || string(x.Stdout.Data) != "hi\n" {
+		t.Errorf("%+v, %v", x, err)
+	}
+	if err := p.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestSettings(t *testing.T) {
 	home := filepath.Join(t.TempDir(), "home")
 	t.Setenv("COVE_HOME", home)

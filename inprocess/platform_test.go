@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 func TestPlatform(t *testing.T) {
 	platformtest.Run(t, func(t *testing.T, o platformtest.Options) platformtest.Harness {
 		return openHarness(t, "fake", o, platformtest.Fake())
-	}, "sessions", "reuse", "idempotency", "expiry", "retry", "tenants", "exec", "background", "contexts", "runs", "restart")
+	}, "sessions", "expiry", "retry", "tenants", "exec", "restart")
 }
 
 // TestPlatformOfRealSandboxes runs less of it on sandboxes of this machine.
