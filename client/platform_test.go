@@ -63,7 +63,7 @@ func TestPlatformOfRealSandboxes(t *testing.T) {
 			}
 			return p, err
 		})
-	}, "retry", "output", "tar", "terminal")
+	}, "output", "tar", "terminal")
 }
 
 func openRemote(t *testing.T, o platformtest.Options, extras platformtest.Extras, provider func() (cove.Provider, error)) *remote {

@@ -4,6 +4,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cove-sandbox/cove"
 )
@@ -12,6 +13,7 @@ func retryCases() []testCase {
 	return []testCase{
 		{"runs_once_more", retryRuns},
 		{"together", retryTogether},
+		{"code", retryCode},
 		{"never", retryNever},
 		{"not_what_ran", retryNotWhatRan},
 		{"network", retryNetwork},
@@ -19,12 +21,12 @@ func retryCases() []testCase {
 	}
 }
 
-// expireAll waits until sessions have expired.
-func (r *rig) expireAll(p cove.Platform, list ...*cove.Session) {
+// expireNow lets a session expire, long before it would.
+func (r *rig) expireNow(p cove.Platform, id cove.ID) {
 	r.t.Helper()
-	for _, s := range list {
-		r.pass(r.get(p, s.ID).ExpiresAt)
-	}
+	s, err := p.Sessions().Renew(r.ctx, id, 60*time.Millisecond)
+	r.must(err, "renew")
+	r.pass(s.ExpiresAt)
 }
 
 // recreated checks that something ran in a new session, and returns its id.
@@ -39,13 +41,13 @@ func recreated(t *testing.T, x *cove.Execution, old cove.ID) cove.ID {
 func retryRuns(t *testing.T, s *suite) {
 	r := s.start(t, Options{AutoRetry: new(true)})
 	p := r.user("acme")
-	old := r.session(p, cove.Spec{User: "u", Thread: "t", Idle: shortest, Env: map[string]string{"NAME": "ada"}})
+	old := r.session(p, cove.Spec{User: "u", Thread: "t", Idle: 10 * time.Minute, Env: map[string]string{"NAME": "ada"}})
 	procs, files := p.Processes(old.ID), p.Files(old.ID)
 	first := r.exec(p, old.ID, cove.ExecRequest{Line: "echo here >f"})
 	if first.Recreated || first.Session != old.ID {
 		t.Errorf("the first run was in %q, recreated %v; the session is %q", first.Session, first.Recreated, old.ID)
 	}
-	r.expireAll(p, old)
+	r.expireNow(p, old.ID)
 	_, err := files.Read(r.ctx, "f", 0, 0)
 	wantReason(t, err, cove.NotFound, cove.ReasonSessionExpired) // nothing but a run opens it again
 
@@ -67,10 +69,10 @@ func retryRuns(t *testing.T, s *suite) {
 	if x := r.exec(p, old.ID, cove.ExecRequest{Line: "cat f"}); x.Recreated || x.Session != now || string(x.Stdout.Data) != "new" {
 		t.Errorf("the old id leads to %q, recreated %v, output %q", x.Session, x.Recreated, x.Stdout.Data)
 	}
-	if got := r.get(p, old.ID); got.ID != now || got.Spec.User != "u" || got.Spec.Idle != shortest {
+	if got := r.get(p, old.ID); got.ID != now || got.Spec.User != "u" || got.Spec.Idle != 10*time.Minute {
 		t.Errorf("the old id stands for %s, opened by %+v", got.ID, got.Spec)
 	}
-	r.expireAll(p, &cove.Session{ID: now})
+	r.expireNow(p, now)
 	again := recreated(t, r.exec(p, now, cove.ExecRequest{Line: "true"}), now)
 	r.closeNow(p, old.ID)
 	_, err = p.Processes(again).Exec(r.ctx, cove.ExecRequest{Line: "true"})
@@ -83,8 +85,8 @@ func retryRuns(t *testing.T, s *suite) {
 func retryTogether(t *testing.T, s *suite) {
 	r := s.start(t, Options{AutoRetry: new(true)})
 	p := r.user("acme")
-	old := r.session(p, cove.Spec{Idle: shortest, Lifetime: shortest})
-	r.pass(old.CreatedAt.Add(shortest))
+	old := r.session(p, cove.Spec{})
+	r.expireNow(p, old.ID)
 	var answers []<-chan answer[*cove.Execution]
 	for range 8 {
 		answers = append(answers, async(func() (*cove.Execution, error) {
@@ -100,31 +102,38 @@ func retryTogether(t *testing.T, s *suite) {
 	if list := all(r, p.Sessions().List(r.ctx, cove.SessionFilter{})); len(seen) != 1 || len(list) != 1 {
 		t.Errorf("many calls at once opened %v and ran in %v", ids(list), seen)
 	}
-	if lang := r.h.Extras().Code; lang != nil {
-		code := r.session(p, cove.Spec{Idle: shortest})
-		_, err := p.Contexts(code.ID).Run(r.ctx, cove.CodeRequest{Language: lang.Name, Code: lang.Assign})
-		r.must(err, "run code")
-		named, err := p.Contexts(code.ID).Open(r.ctx, cove.ContextSpec{Language: lang.Name})
-		r.must(err, "open a context")
-		r.expireAll(p, code)
-		_, err = p.Contexts(code.ID).Run(r.ctx, cove.CodeRequest{Context: named.Name, Code: lang.Assign})
-		wantReason(t, err, cove.NotFound, cove.ReasonSessionExpired)
-		out, err := p.Contexts(code.ID).Run(r.ctx, cove.CodeRequest{Language: lang.Name, Code: lang.Assign})
-		r.must(err, "run code in an expired session")
-		recreated(t, &out.Execution, code.ID)
+}
+
+func retryCode(t *testing.T, s *suite) {
+	r := s.start(t, Options{AutoRetry: new(true)})
+	lang := r.h.Extras().Code
+	if lang == nil {
+		t.Skip("this platform runs no code")
 	}
+	p := r.user("acme")
+	old := r.session(p, cove.Spec{})
+	_, err := p.Contexts(old.ID).Run(r.ctx, cove.CodeRequest{Language: lang.Name, Code: lang.Assign})
+	r.must(err, "run code")
+	named, err := p.Contexts(old.ID).Open(r.ctx, cove.ContextSpec{Language: lang.Name})
+	r.must(err, "open a context")
+	r.expireNow(p, old.ID)
+	_, err = p.Contexts(old.ID).Run(r.ctx, cove.CodeRequest{Context: named.Name, Code: lang.Assign})
+	wantReason(t, err, cove.NotFound, cove.ReasonSessionExpired)
+	out, err := p.Contexts(old.ID).Run(r.ctx, cove.CodeRequest{Language: lang.Name, Code: lang.Assign})
+	r.must(err, "run code in an expired session")
+	recreated(t, &out.Execution, old.ID)
 }
 
 func retryNever(t *testing.T, s *suite) {
 	r := s.start(t, Options{AutoRetry: new(true)})
 	p := r.user("acme")
-	ours, closed := r.session(p, cove.Spec{Idle: shortest}), r.session(p, cove.Spec{})
+	ours, closed := r.session(p, cove.Spec{}), r.session(p, cove.Spec{})
 	r.closeNow(p, closed.ID)
 	_, err := p.Processes(closed.ID).Exec(r.ctx, cove.ExecRequest{Line: "true"})
 	wantReason(t, err, cove.NotFound, cove.ReasonSessionClosed)
 	_, err = p.Processes(cove.NewID()).Exec(r.ctx, cove.ExecRequest{Line: "true"})
 	wantReason(t, err, cove.NotFound, "")
-	r.expireAll(p, ours)
+	r.expireNow(p, ours.ID)
 
 	stranger := r.as(cove.Principal{Name: "user-acme", Tenant: "acme", Scopes: without(cove.ScopeAdmin)})
 	_, err = stranger.Processes(ours.ID).Exec(r.ctx, cove.ExecRequest{Line: "true"})
@@ -145,12 +154,12 @@ func retryNever(t *testing.T, s *suite) {
 func retryNotWhatRan(t *testing.T, s *suite) {
 	r := s.start(t, Options{AutoRetry: new(true)})
 	p := r.user("acme")
-	old := r.session(p, cove.Spec{User: "u", Thread: "t", Lifetime: shortest})
+	old := r.session(p, cove.Spec{User: "u", Thread: "t", Lifetime: 2 * shortest})
 	running := async(func() (*cove.Execution, error) {
 		return p.Processes(old.ID).Exec(r.ctx, cove.ExecRequest{Line: "sleep 60"})
 	})
 	r.eventually("the program runs", func() bool { return r.get(p, old.ID).Busy })
-	r.pass(old.CreatedAt.Add(shortest))
+	r.pass(old.CreatedAt.Add(2 * shortest))
 	_, err := r.admin().Admin().ControlTask(r.ctx, "expiry", cove.RunTask)
 	r.must(err, "run the expiry task")
 	a := receive(r, running, "the end of the program")
@@ -175,10 +184,10 @@ func retryNetwork(t *testing.T, s *suite) {
 		t.Skip("the provider does not enforce networks")
 	}
 	p := r.user("acme")
-	old := r.session(p, cove.Spec{Idle: shortest, Network: cove.Network{Mode: cove.NetworkAllow, Allow: []string{"example.com", "example.org"}}})
+	old := r.session(p, cove.Spec{Network: cove.Network{Mode: cove.NetworkAllow, Allow: []string{"example.com", "example.org"}}})
 	_, err := p.Sessions().SetNetwork(r.ctx, old.ID, cove.Network{Mode: cove.NetworkAllow, Allow: []string{"example.com"}})
 	r.must(err, "set the network")
-	r.expireAll(p, old)
+	r.expireNow(p, old.ID)
 	recreated(t, r.exec(p, old.ID, cove.ExecRequest{Line: "true"}), old.ID)
 	same(t, "the network of the new session", r.get(p, old.ID).Spec.Network, cove.Network{Mode: cove.NetworkAllow, Allow: []string{"example.com"}})
 }
@@ -186,8 +195,8 @@ func retryNetwork(t *testing.T, s *suite) {
 func retryNoRoom(t *testing.T, s *suite) {
 	r := s.start(t, Options{AutoRetry: new(true), MaxSessions: 1})
 	p := r.user("acme")
-	old := r.session(p, cove.Spec{Idle: shortest})
-	r.expireAll(p, old)
+	old := r.session(p, cove.Spec{})
+	r.expireNow(p, old.ID)
 	_, err := r.admin().Admin().ControlTask(r.ctx, "expiry", cove.RunTask)
 	r.must(err, "run the expiry task")
 	other := r.session(r.user("other"), cove.Spec{})

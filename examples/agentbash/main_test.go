@@ -142,8 +142,7 @@ func TestAModelWithoutAnEnd(t *testing.T) {
 	}
 }
 
-// expiring gives every session a second to live, and takes it before the session
-// is used.
+// expiring is a platform whose sessions expire before they are used.
 type expiring struct{ cove.Platform }
 
 func (e expiring) Sessions() cove.Sessions { return shortSessions{e.Platform.Sessions()} }
@@ -151,8 +150,11 @@ func (e expiring) Sessions() cove.Sessions { return shortSessions{e.Platform.Ses
 type shortSessions struct{ cove.Sessions }
 
 func (s shortSessions) Open(ctx context.Context, req cove.OpenRequest) (*cove.Session, error) {
-	req.Spec.Idle = time.Second
 	made, err := s.Sessions.Open(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	made, err = s.Renew(ctx, made.ID, 60*time.Millisecond)
 	if err == nil {
 		<-time.After(time.Until(made.ExpiresAt) + 50*time.Millisecond)
 		made.Created = false

@@ -113,8 +113,11 @@ func background(ctx context.Context, procs cove.Processes, say *printer) error {
 
 // expiry lets a session expire, which ends nothing but its files.
 func expiry(ctx context.Context, p cove.Platform, say *printer) error {
-	s, err := p.Sessions().Open(ctx, cove.OpenRequest{Spec: cove.Spec{Idle: time.Second}})
+	s, err := p.Sessions().Open(ctx, cove.OpenRequest{})
 	if err != nil {
+		return err
+	}
+	if s, err = p.Sessions().Renew(ctx, s.ID, 60*time.Millisecond); err != nil { // instead of 30 minutes
 		return err
 	}
 	select {
