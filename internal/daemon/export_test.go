@@ -70,3 +70,6 @@ func PrepareEarly(ctx context.Context, list []cove.Provider, m cove.Mold, within
 func (e *early) Take(ctx context.Context, m cove.Mold) (cove.Spare, bool) { return e.take(ctx, m) }
 
 func (e *early) Discard() error { return e.discard() }
+
+// Verifier is what /api/verify does.
+var Verifier = verifier

@@ -190,15 +190,13 @@ func TestFormOfManyFiles(t *testing.T) {
 // TestFormBreaksOff: a client that goes away in the middle of a file leaves
 // those before it and nothing of it.
 func TestFormBreaksOff(t *testing.T) {
-	r, _ := serveShelf(t)
+	r := serve(t)
 	done := make(chan error, 2)
-	files := &shelf{fake: &fake{}, files: map[string]string{}}
-	files.fake.write = func(_ context.Context, src io.Reader) error {
+	r.fake.write = func(_ context.Context, src io.Reader) error {
 		_, err := io.Copy(io.Discard, src)
 		done <- err
 		return err
 	}
-	r = serve(t, func(c *httpapi.Config) { c.Platform = func(cove.Principal) cove.Platform { return files.fake } })
 	conn := r.raw("POST " + uploadPath + " HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + secret +
 		"\r\nContent-Type: multipart/form-data; boundary=b\r\nContent-Length: 100000\r\n\r\n" +
 		"--b\r\nContent-Disposition: form-data; name=f; filename=one\r\n\r\nwhole\r\n" +
