@@ -42,7 +42,8 @@ type Files interface {
 	Archive(ctx context.Context, dir string) (io.ReadCloser, error)
 	// Unpack extracts a tar into dir. Names and hard links that leave dir,
 	// entries that go through a link, and devices are Invalid. A symbolic link
-	// may say anything: what it points to is looked up inside the sandbox.
+	// may say anything: what it points to is looked up inside the sandbox. Each
+	// file appears whole or not at all; those before a fault stay.
 	Unpack(ctx context.Context, dir string, tar io.Reader) error
 	// Watch yields changes below dir until ctx ends. It yields first a Change
 	// with Kind Watching, after which no change is missed; a reader that is too

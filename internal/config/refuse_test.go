@@ -84,6 +84,8 @@ func TestContradictions(t *testing.T) {
 	}{
 		{map[string]string{"SANDBOX_PROVIDER": "local", "SANDBOX_TYPE": "docker"}, `SANDBOX_TYPE: "docker" contradicts SANDBOX_PROVIDER="local"; both set the same, so keep one`},
 		{map[string]string{"SANDBOX_TIMEOUT_SEC": "33", "MSB_EXECUTION_TIMEOUT": "60"}, `MSB_EXECUTION_TIMEOUT: "60" contradicts SANDBOX_TIMEOUT_SEC="33s"; both set the same, so keep one`},
+		{map[string]string{"COVE_TLS_CERT": "/c"}, `COVE_TLS_CERT: is set and COVE_TLS_KEY is not; set both, or neither`},
+		{map[string]string{"COVE_TLS_KEY": "/k"}, `COVE_TLS_KEY: is set and COVE_TLS_CERT is not; set both, or neither`},
 		{map[string]string{"DOCKER_TLS_VERIFY": "1"}, `DOCKER_TLS_VERIFY: is on and DOCKER_CERT_PATH is not set; set it to the directory with ca.pem, cert.pem and key.pem`},
 		{
 			map[string]string{"DOCKER_TLS_VERIFY": "1", "DOCKER_CERT_PATH": "/c", "DOCKER_HOST": "unix:///s"},

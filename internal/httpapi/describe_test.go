@@ -154,7 +154,7 @@ var faults = map[string]func(route) bool{
 		return slices.ContainsFunc(r.headers, func(h header) bool { return h.name == "Range" })
 	},
 	"429": func(r route) bool { return !r.open },
-	"507": func(r route) bool { return r.takes != "" },
+	"507": func(r route) bool { return slices.Contains([]string{octets, tarType, formType}, r.takes) },
 }
 
 // problems are the answers in faults, and the one for all others.
@@ -171,6 +171,21 @@ func (s schemas) problems() object {
 		"Problem429": object{"description": "No room now, or more requests than the key may make", "content": content, "headers": text("Retry-After", "seconds")},
 		"Problem507": object{"description": "The workspace has no room for the bytes or the file", "content": content},
 	}
+}
+
+// Faults lists every code, and every reason with a status of its own, with the
+// status and what that says.
+func Faults() (codes, reasons [][3]string) {
+	for code, s := range statuses {
+		codes = append(codes, [3]string{string(code), strconv.Itoa(s.number), s.title})
+	}
+	for reason, s := range finer {
+		reasons = append(reasons, [3]string{reason, strconv.Itoa(s.number), s.title})
+	}
+	byStatus := func(a, b [3]string) int { return strings.Compare(a[1]+a[0], b[1]+b[0]) }
+	slices.SortFunc(codes, byStatus)
+	slices.SortFunc(reasons, byStatus)
+	return codes, reasons
 }
 
 // schemas are the structs that the routes take and give, by type.
