@@ -25,7 +25,7 @@ func (k keyStore) PutKey(ctx context.Context, key *cove.Key) error { return k.ke
 func caller(id cove.ID) cove.Principal { return cove.Principal{Name: string(id), Tenant: "acme"} }
 
 // says wants a context that ended because of its key.
-func says(t *testing.T, ctx context.Context, words string) {
+func says(ctx context.Context, t *testing.T, words string) {
 	t.Helper()
 	cause := context.Cause(ctx)
 	if !errors.Is(cause, cove.Unauthenticated) || !strings.Contains(cove.MessageOf(cause), words) || cove.RemedyOf(cause) == "" {
@@ -60,7 +60,7 @@ func TestRevocationEndsWhatGoesOn(t *testing.T) {
 	if err := store.PutKey(t.Context(), key); err != nil {
 		t.Fatal(err)
 	}
-	says(t, two, "revoked")
+	says(two, t, "revoked")
 	if cause := context.Cause(one); !errors.Is(cause, context.Canceled) {
 		t.Errorf("one that was over before ended with %v", cause)
 	}
@@ -69,7 +69,7 @@ func TestRevocationEndsWhatGoesOn(t *testing.T) {
 	}
 	late, stopLate := w.Follow(t.Context(), caller(mine)) // it was let in before, and is late
 	defer stopLate()
-	says(t, late, "revoked")
+	says(late, t, "revoked")
 	stopThird()
 	stopTwo()
 	if n := w.Callers(); n != 0 {
@@ -93,7 +93,7 @@ func TestExpiryEndsWhatGoesOn(t *testing.T) {
 		}
 		<-time.After(2)
 		synctest.Wait()
-		says(t, ctx, "expired")
+		says(ctx, t, "expired")
 		if cause := context.Cause(over); !errors.Is(cause, context.Canceled) {
 			t.Errorf("one that was over before ended with %v", cause)
 		}
@@ -120,14 +120,17 @@ func TestRevokeAtOnce(t *testing.T) {
 		w := auth.NewWatch()
 		id := cove.NewID()
 		var wg sync.WaitGroup
-		all := make([]context.Context, 16)
-		for i := range all {
-			wg.Go(func() { all[i], _ = w.Follow(t.Context(), caller(id)) })
+		all := make(chan context.Context, 16)
+		for range cap(all) {
+			wg.Go(func() {
+				ctx, _ := w.Follow(t.Context(), caller(id))
+				all <- ctx
+			})
 		}
 		wg.Go(func() { w.Revoke(id) })
 		wg.Wait()
-		for _, ctx := range all {
-			says(t, ctx, "revoked")
+		for range cap(all) {
+			says(<-all, t, "revoked")
 		}
 	}
 }
