@@ -95,8 +95,11 @@ func TestCodeWithoutASession(t *testing.T) {
 		return &cove.Session{ID: "made", Created: true, Spec: req.Spec}, nil
 	}
 	a := r.send("POST", "/api/code", `{"language":"python","code":"1","template":"t","flavor":"f"}`)
-	if a.status != 200 || !strings.Contains(a.body, `"session_id":"made"`) || !strings.Contains(a.body, `"session_created":true,"template":"t"}`) {
+	if a.status != 200 || !strings.Contains(a.body, `"session_created":true,"template":"t"}`) {
 		t.Errorf("%d %s", a.status, a.body)
+	}
+	if ran := r.fake.seen(cove.ContextRun); len(ran) != 1 || ran[0].Args[0] != cove.ID("made") {
+		t.Errorf("it ran as %v", ran)
 	}
 	a = r.send("POST", "/api/code", `{"code":"1"}`, "Accept", sse)
 	if a.status != 200 || !strings.HasPrefix(a.body, "event: session\n") || !strings.Contains(a.body, "event: result\n") {
