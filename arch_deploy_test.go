@@ -99,20 +99,20 @@ func TestDashboard(t *testing.T) {
 	if err := json.Unmarshal([]byte(readFile(t, "deploy/grafana.json")), &board); err != nil {
 		t.Fatal(err)
 	}
-	shown := ""
+	var shown strings.Builder
 	for _, p := range board.Panels {
 		if p.Type != "row" && len(p.Targets) == 0 {
 			t.Errorf("the panel %q shows nothing", p.Title)
 		}
 		for _, target := range p.Targets {
-			shown += target.Expr + "\n"
+			shown.WriteString(target.Expr + "\n")
 			if problem := wrong(known, target.Expr); problem != "" {
 				t.Errorf("the panel %q %s: %s", p.Title, problem, target.Expr)
 			}
 		}
 	}
 	for name := range known {
-		if name != "cove_cpus_reserved" && !strings.HasPrefix(name, "cove_task_") && !strings.Contains(shown, name) {
+		if name != "cove_cpus_reserved" && !strings.HasPrefix(name, "cove_task_") && !strings.Contains(shown.String(), name) {
 			t.Errorf("no panel shows %s", name)
 		}
 	}

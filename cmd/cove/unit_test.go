@@ -107,7 +107,7 @@ func TestTheUnitIsEnough(t *testing.T) {
 	if err := os.Mkdir(u.volume(), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chmod(u.volume(), 0o777); err != nil { //nolint:gosec // sandboxes are other users
+	if err := os.Chmod(u.volume(), 0o777); err != nil {
 		t.Fatal(err)
 	}
 	free := exec.CommandContext(t.Context(), "cove", "doctor", "--json")
