@@ -146,7 +146,7 @@ func ask(t *testing.T, c *http.Client, address string) (status int, text string)
 // socket opens the application's WebSocket and lets it echo.
 func socket(t *testing.T, c *http.Client, front *url.URL) *websocket.Conn {
 	t.Helper()
-	ws, _, err := websocket.Dial(t.Context(), strings.Replace(front.JoinPath("/ws").String(), "http:", "ws:", 1), &websocket.DialOptions{
+	ws, _, err := websocket.Dial(t.Context(), strings.Replace(front.JoinPath("/ws").String(), "http:", "ws:", 1), &websocket.DialOptions{ //nolint:bodyclose // a WebSocket is closed by itself
 		HTTPClient: c, HTTPHeader: http.Header{"Origin": {front.Scheme + "://" + front.Host}},
 	})
 	if err != nil {

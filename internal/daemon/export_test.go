@@ -50,6 +50,8 @@ func (t Traffic) AwaitIdle(ctx context.Context, d time.Duration, alive func(cont
 	return t.t.awaitIdle(ctx, d, alive)
 }
 
+func Reachable(address string) string { return reachable(address) }
+
 func Complaint(text string) string { return complaint(text) }
 
 func (h Home) TakeSpawn(ctx context.Context) (free func() error, err error) {

@@ -268,7 +268,7 @@ func TestServerEndsPreviewsWhenItDrains(t *testing.T) {
 		}
 		in = bufio.NewReader(conn)
 		_, _ = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: "+u.Host+"\r\nCookie: cove_preview="+u.Query().Get("cove_ticket")+"\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
-		resp, err := http.ReadResponse(in, nil)
+		resp, err := http.ReadResponse(in, nil) //nolint:bodyclose // a WebSocket is closed by itself
 		if err == nil && resp.StatusCode == http.StatusSwitchingProtocols {
 			return true
 		}
@@ -326,5 +326,16 @@ func TestNoLinksOnDemand(t *testing.T) {
 	c := dial(t, "unix://"+r.Socket, "")
 	if _, err := c.Links().Login(t.Context(), 0); cove.CodeOf(err) != cove.Unsupported || !strings.Contains(cove.RemedyOf(err), "cove serve") {
 		t.Errorf("%v", err)
+	}
+}
+
+func TestReachable(t *testing.T) {
+	for address, want := range map[string]string{
+		"http://127.0.0.1:8000": "http://127.0.0.1:8000", "http://0.0.0.0:8000": "http://localhost:8000", "https://[::]:1": "https://localhost:1",
+		"http://cove.test": "http://cove.test", "http://[::1]:80": "http://[::1]:80", "%": "%",
+	} {
+		if got := daemon.Reachable(address); got != want {
+			t.Errorf("%s is reached at %s, want %s", address, got, want)
+		}
 	}
 }

@@ -53,7 +53,7 @@ func TestWhatComesOut(t *testing.T) {
 	r := start(t, raw("HTTP/1.1 103 Early Hints\r\nLink: </a>\r\nSet-Cookie: early=1; Domain=preview.test\r\n\r\n"+
 		"HTTP/1.1 201 Fine\r\nContent-Length: 2\r\nX-Own: kept\r\nContent-Type: text/html\r\n"+
 		"Set-Cookie: app=1; Path=/; HttpOnly\r\nSet-Cookie: wide=1; Domain=preview.test\r\nSet-Cookie: wide=1;domain = .test\r\nSet-Cookie: domain=ok\r\n"+
-		"Set-Cookie: cove_preview=mine\r\nSet-Cookie: __Host-cove_preview=mine; Secure; Path=/\r\nSet-Cookie: __Secure-Cove_console=1\r\n"+
+		"Set-Cookie: cove_preview=mine\r\nSet-Cookie: =cove_preview=mine\r\nSet-Cookie: cove_preview =mine\r\nSet-Cookie: __Host-cove_preview=mine; Secure; Path=/\r\nSet-Cookie: __Secure-Cove_console=1\r\n"+
 		"Service-Worker-Allowed: /\r\nStrict-Transport-Security: max-age=1; includeSubDomains\r\nClear-Site-Data: \"cookies\"\r\nAlt-Svc: h2=\":1\"\r\n"+
 		"NEL: {}\r\nReport-To: {}\r\nOrigin-Agent-Cluster: ?0\r\nX-Content-Type-Options: sniff\r\nAccess-Control-Allow-Origin: *\r\n\r\nhi"))
 	a := r.send("GET", "/", "")

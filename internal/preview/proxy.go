@@ -111,7 +111,8 @@ func (v *visit) tame(resp *http.Response) error {
 
 // harmless reports whether a Set-Cookie is for its own host alone and not Cove's.
 func harmless(line string) bool {
-	name, _, _ := strings.Cut(line, "=")
+	// A cookie without a name is sent as its value, which may look like one with.
+	name, _, _ := strings.Cut(strings.TrimLeft(line, "= \t"), "=")
 	if ours(name) {
 		return false
 	}

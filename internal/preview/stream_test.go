@@ -35,7 +35,7 @@ var echoing = accept(func(c net.Conn, in *bufio.Reader) { _, _ = io.Copy(c, in) 
 func (r *rig) upgrade() (net.Conn, *bufio.Reader) {
 	r.t.Helper()
 	c, in := r.dial("GET /ws HTTP/1.1", "Connection: keep-alive, Upgrade", "Upgrade: WebSocket", "Sec-WebSocket-Key: x", "Sec-Fetch-Site: same-origin")
-	resp, err := http.ReadResponse(in, nil)
+	resp, err := http.ReadResponse(in, nil) //nolint:bodyclose // a WebSocket is closed by itself
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func TestRealWebSocket(t *testing.T) {
 		if err != nil {
 			return
 		}
-		defer c.CloseNow()
+		defer func() { _ = c.CloseNow() }()
 		kind, data, err := c.Read(req.Context())
 		if err == nil {
 			_ = c.Write(req.Context(), kind, append([]byte("echo "), data...))
@@ -102,7 +102,7 @@ func TestRealWebSocket(t *testing.T) {
 		go func() { _, _ = io.Copy(through, c); _ = through.Close() }()
 		_, _ = io.Copy(c, through)
 	})
-	ws, _, err := websocket.Dial(t.Context(), "ws://"+host()+"/ws", &websocket.DialOptions{
+	ws, _, err := websocket.Dial(t.Context(), "ws://"+host()+"/ws", &websocket.DialOptions{ //nolint:bodyclose // a WebSocket is closed by itself
 		HTTPHeader: http.Header{"Cookie": {"cove_preview=" + good}, "Origin": {"http://" + host()}},
 		HTTPClient: &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, network, r.server.Listener.Addr().String())
@@ -111,7 +111,7 @@ func TestRealWebSocket(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer ws.CloseNow()
+	defer func() { _ = ws.CloseNow() }()
 	if err := ws.Write(t.Context(), websocket.MessageText, []byte("hi")); err != nil {
 		t.Fatal(err)
 	}
