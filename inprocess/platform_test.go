@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 func TestPlatform(t *testing.T) {
 	platformtest.Run(t, func(t *testing.T, o platformtest.Options) platformtest.Harness {
 		return openHarness(t, "fake", o, platformtest.Fake())
-	}, "sessions", "expiry", "retry", "tenants", "exec", "restart")
+	}, "sessions", "expiry", "retry", "restart")
 }
 
 // TestPlatformOfRealSandboxes runs less of it on sandboxes of this machine.
