@@ -34,9 +34,7 @@ func (f files) Stat(ctx context.Context, name string) (cove.FileInfo, error) {
 // Read implements [cove.Files].
 func (f files) Read(ctx context.Context, name string, offset, length int64) (io.ReadCloser, error) {
 	query := named(name)
-	if offset != 0 {
-		query.Set("offset", strconv.FormatInt(offset, 10))
-	}
+	query.Set("offset", strconv.FormatInt(offset, 10)) // also 0: who says where it reads need not be told the size
 	if length != 0 {
 		query.Set("length", strconv.FormatInt(length, 10))
 	}

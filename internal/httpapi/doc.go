@@ -14,6 +14,8 @@
 //	Content-Type: application/x-cove-exec
 //	                 …/execute takes the request on one line, and then the
 //	                 standard input while the output goes the other way
+//	Content-Type: multipart/form-data
+//	                 …/upload writes each file of the form while it arrives
 //	Upgrade: tcp     …/ports/{port}/connect is then the connection itself
 //	WebSocket        …/terminal: binary messages are bytes of the terminal,
 //	                 text messages are JSON about it
@@ -24,7 +26,10 @@
 // The client going away ends what it was waiting for, a program in the
 // foreground too, and never one in the background.
 //
-// The package must not hold state or decide anything: who may do what, what is
+// Beside the handler there are the server with its bounds on what a client may
+// do before it is known, and a listener with bounds on connections.
+//
+// The package must not hold state, but for the number of connections, or decide anything: who may do what, what is
 // journaled and what is kept are the platform's business. It never logs or
 // answers with a body, a secret or the cause of an error.
 package httpapi
