@@ -13,40 +13,47 @@ import (
 
 const tarType = "application/x-tar"
 
-// readFile answers with a file or a part of it. Only one who asks for a range
-// makes us look at the size first: between looking and reading a file can change,
-// so that a whole one ends where it ends.
+// readFile answers with a file or a part of it. A file whose size is known has
+// Content-Length. One that changes while it is opened, whose name is a link, or
+// of which the query names a part, comes without, and ends where it ends.
 func (c *call) readFile() error {
 	name := c.query.text("path")
+	if c.query.has("offset") || c.query.has("length") {
+		return c.readUntilEnd(name, c.query.number("offset"), c.query.number("length"))
+	}
+	before, err := c.files().Stat(c.r.Context(), name)
+	if err != nil || !before.Mode.IsRegular() {
+		return c.readUntilEnd(name, 0, 0) // which has an error of its own
+	}
 	c.w.Header().Set("Accept-Ranges", "bytes")
-	if spec := c.r.Header.Get("Range"); spec != "" && !c.query.has("offset") && !c.query.has("length") && c.r.Header.Get("If-Range") == "" {
-		if done, err := c.readRange(name, spec); done || err != nil {
+	if spec := c.r.Header.Get("Range"); spec != "" && c.r.Header.Get("If-Range") == "" {
+		from, length, err := parseRange(spec, int64(before.Size))
+		if err != nil {
+			c.w.Header().Set("Content-Range", fmt.Sprintf("bytes */%d", before.Size))
 			return err
 		}
+		if length > 0 {
+			return c.readPart(name, from, length, int64(before.Size))
+		}
 	}
-	body, err := c.files().Read(c.r.Context(), name, c.query.number("offset"), c.query.number("length"))
+	body, err := c.files().Read(c.r.Context(), name, 0, 0)
+	if err != nil {
+		return err
+	}
+	after, err := c.files().Stat(c.r.Context(), name)
+	if err != nil || !sameFile(before, after) {
+		return c.download(http.StatusOK, octets, body, unknown) // what was opened is still there to be read
+	}
+	return c.download(http.StatusOK, octets, body, int64(before.Size))
+}
+
+// readUntilEnd answers with what is there to be read.
+func (c *call) readUntilEnd(name string, offset, length int64) error {
+	body, err := c.files().Read(c.r.Context(), name, offset, length)
 	if err != nil {
 		return err
 	}
 	return c.download(http.StatusOK, octets, body, unknown)
-}
-
-// readRange answers with a range of a file. Done is false where the whole file is
-// to be read.
-func (c *call) readRange(name, spec string) (done bool, err error) {
-	info, err := c.files().Stat(c.r.Context(), name)
-	if err != nil || !info.Mode.IsRegular() {
-		return false, err
-	}
-	from, length, err := parseRange(spec, int64(info.Size))
-	if err != nil {
-		c.w.Header().Set("Content-Range", fmt.Sprintf("bytes */%d", info.Size))
-		return false, err
-	}
-	if length == 0 {
-		return false, nil
-	}
-	return true, c.readPart(name, from, length, int64(info.Size))
 }
 
 // headFile answers what readFile would say about a whole file, without reading it.
@@ -74,6 +81,12 @@ func (c *call) readArchive() error {
 		return err
 	}
 	return c.download(http.StatusOK, tarType, body, unknown)
+}
+
+// sameFile reports whether a file is as it was. One without a byte tells nothing
+// by its size: what the kernel makes up has none either.
+func sameFile(a, b cove.FileInfo) bool {
+	return a.Size > 0 && a.Size == b.Size && a.Mode == b.Mode && a.Modified.Equal(b.Modified)
 }
 
 // readPart answers with a part of a file of a size.

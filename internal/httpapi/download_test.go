@@ -34,26 +34,46 @@ func TestHeadOfAFile(t *testing.T) {
 	}
 }
 
-// TestRangeOfAFileThatChanges: a client never takes a part of a range for the
-// whole of it.
-func TestRangeOfAFileThatChanges(t *testing.T) {
+// changing is a server with a file that says it has 10 bytes, and has others.
+func changing(t *testing.T, content string) *rig {
+	t.Helper()
 	r := serve(t)
-	content := ""
+	r.fake.size = 10
 	r.fake.read = func(int64, int64) (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(content)), nil }
-	r.fake.size, content = 10, "0123456789 and more"
-	if a := r.send("GET", filesPath, "", "Range", "bytes=0-8"); a.status != 206 || a.body != "012345678" || a.header.Get("Content-Length") != "9" {
+	return r
+}
+
+// TestFileThatChanges: a client never takes a part of a file for the whole, and
+// gets a file that grows as it was.
+func TestFileThatChanges(t *testing.T) {
+	grows := changing(t, "0123456789 and more")
+	if a := grows.send("GET", filesPath, ""); a.status != 200 || a.body != "0123456789" || a.header.Get("Content-Length") != "10" {
 		t.Errorf("a file that grows: %d %q", a.status, a.body)
 	}
-	if a := r.send("GET", filesPath, ""); a.status != 200 || a.body != content {
-		t.Errorf("the whole of it: %d %q", a.status, a.body)
+	for name, spec := range map[string]string{"whole": "", "range": "bytes=0-8"} {
+		r := changing(t, "01234")
+		resp, err := r.server.Client().Do(r.request("GET", filesPath, nil, "Range", spec))
+		if err != nil {
+			continue // it broke off before its header
+		}
+		if _, err := io.ReadAll(resp.Body); err == nil {
+			t.Errorf("%s: a file that got shorter looks whole", name)
+		}
+		_ = resp.Body.Close()
 	}
-	content = "01234"
-	resp, err := r.server.Client().Do(r.request("GET", filesPath, nil, "Range", "bytes=0-8"))
-	if err != nil {
-		return // it broke off before its header
+	// One that is replaced between the look and the reading comes without a length.
+	replaced := changing(t, "")
+	replaced.fake.read = func(int64, int64) (io.ReadCloser, error) {
+		replaced.fake.size = 12
+		return io.NopCloser(strings.NewReader("another file")), nil
 	}
-	if _, err := io.ReadAll(resp.Body); err == nil {
-		t.Error("a range that got shorter looks whole")
+	if a := replaced.send("GET", filesPath, ""); a.status != 200 || a.body != "another file" {
+		t.Errorf("a file that was replaced: %d %q", a.status, a.body)
 	}
-	_ = resp.Body.Close()
+	// One that cannot be looked at is read all the same, or says why not.
+	gone := changing(t, "whole")
+	gone.fake.fail = cove.Errorf(cove.Unavailable, "no look")
+	if a := gone.send("GET", filesPath, ""); a.status != 200 || a.body != "whole" {
+		t.Errorf("a file without a look: %d %q", a.status, a.body)
+	}
 }
