@@ -156,6 +156,9 @@ func (c *call) download(status int, media string, body io.ReadCloser, size int64
 	buf := make([]byte, 64<<10)
 	for begun, sent := false, int64(0); ; {
 		n, err := src.Read(buf)
+		if cause := cutOff(c.r.Context()); cause != nil {
+			n, err = 0, cause
+		}
 		end := errors.Is(err, io.EOF)
 		if err != nil && !end && !begun {
 			c.w.Header().Del("Content-Range")

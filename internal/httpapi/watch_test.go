@@ -115,6 +115,35 @@ func TestRevokedUpload(t *testing.T) {
 	}
 }
 
+// zeros is a file without an end; after its first piece something happens.
+type zeros struct {
+	pieces int
+	then   func()
+}
+
+func (z *zeros) Read(p []byte) (int, error) {
+	if z.pieces++; z.pieces > 1 {
+		z.then()
+	}
+	clear(p)
+	return len(p), nil
+}
+
+func (*zeros) Close() error { return nil }
+
+func TestRevokedDownload(t *testing.T) {
+	r, revoke := revocable(t)
+	r.fake.read = func(int64, int64) (io.ReadCloser, error) { return &zeros{then: revoke}, nil }
+	resp, err := r.server.Client().Do(r.request("GET", "/api/sandboxes/x/files?path=f", nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if n, err := io.Copy(io.Discard, resp.Body); err == nil || n == 0 {
+		t.Errorf("%d bytes look whole", n)
+	}
+}
+
 func TestRevokedTunnel(t *testing.T) {
 	r, revoke := revocable(t)
 	inside, outside := net.Pipe()
