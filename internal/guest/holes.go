@@ -5,6 +5,7 @@ package guest
 import (
 	"archive/tar"
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -151,6 +152,9 @@ func contentOf(h *tar.Header, in io.Reader) (*entryContent, error) {
 		return c, nil
 	}
 	bad := func(err error) error {
+		if _, ours := errors.AsType[*cove.Error](err); ours {
+			return err // the source of the archive says it
+		}
 		return cove.Wrap(cove.Invalid, err, "archive: the holes of %.200q are not described as they must be", h.Name)
 	}
 	if name := h.PAXRecords[sparseOurs+sparseName]; name != "" {

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/internal/guest/protocol"
@@ -108,5 +109,20 @@ func TestSeedTarsAreRefused(t *testing.T) {
 		if _, err := entryInfo(h, true); !errors.Is(err, cove.Invalid) {
 			t.Errorf("%d: %v", i, err)
 		}
+	}
+}
+
+// TestHolesOfABrokenSource: what the source of an archive says about itself comes
+// back as it is, also from within the list of holes.
+func TestHolesOfABrokenSource(t *testing.T) {
+	seed := seedTars()[4]
+	said := cove.Errorf(cove.Invalid, "too large").Reason(cove.ReasonFileTooLarge)
+	in := tar.NewReader(&holeReader{r: io.MultiReader(bytes.NewReader(seed[:3*512]), iotest.ErrReader(said))})
+	h, err := in.Next()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := contentOf(h, in); cove.ReasonOf(err) != cove.ReasonFileTooLarge {
+		t.Errorf("%v", err)
 	}
 }

@@ -212,14 +212,11 @@ func row(route string, op operation) string {
 		if r.Name >= "4" {
 			continue
 		}
-		text := r.Name
-		for i, c := range r.Value.Content {
-			if text += " "; i > 0 {
-				text += "or "
-			}
-			text += media(c.Name, c.Value.Schema)
+		var bodies []string
+		for _, c := range r.Value.Content {
+			bodies = append(bodies, media(c.Name, c.Value.Schema))
 		}
-		gives = append(gives, text)
+		gives = append(gives, strings.TrimSpace(r.Name+" "+strings.Join(bodies, " or ")))
 	}
 	return fmt.Sprintf("| `%s` | %s | %s | %s |\n", route, cell(op.Summary), strings.Join(takes, "<br>"), strings.Join(gives, "<br>"))
 }
