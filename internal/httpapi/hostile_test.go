@@ -168,7 +168,7 @@ func TestSlowHeader(t *testing.T) {
 	if r.server.Config.ReadHeaderTimeout != 10*time.Second || r.server.Config.MaxHeaderBytes != 64<<10 || r.server.Config.IdleTimeout != 2*time.Minute {
 		t.Errorf("the bounds of a server are %+v", r.server.Config)
 	}
-	r.server.Config.ReadHeaderTimeout = 100 * time.Millisecond
+	r.server.Config.ReadHeaderTimeout = 500 * time.Millisecond
 	r.server.Start()
 	defer r.server.Close()
 	var slow []net.Conn
