@@ -42,6 +42,9 @@ func (p platform) Trials(id cove.ID) cove.Trials { return trials{p, id} }
 // Snapshots implements [cove.Platform].
 func (p platform) Snapshots() cove.Snapshots { return snapshots{p.Platform.Snapshots(), p.mem} }
 
+// Links implements [cove.Platform].
+func (p platform) Links() cove.Links { return links{p.Platform.Links(), p.mem} }
+
 // Reason returns why the call that has ctx is made once more, or "" for one that
 // is made for the first time. A platform across a network passes it on.
 func Reason(ctx context.Context) string {

@@ -32,6 +32,8 @@ type world struct {
 	open func(ctx context.Context) error       // nil: it works
 	exec func(run, cove.ExecRequest) error     // nil: it works
 	code func(cove.ID, cove.CodeRequest) error // nil: it works
+
+	links *worldLinks
 }
 
 type run struct {
@@ -42,6 +44,7 @@ type run struct {
 
 func (w *world) Sessions() cove.Sessions             { return worldSessions{w: w} }
 func (w *world) Processes(id cove.ID) cove.Processes { return worldProcesses{w: w, id: id} }
+func (w *world) Links() cove.Links                   { return w.links }
 func (w *world) Contexts(id cove.ID) cove.Contexts   { return worldContexts{w: w, id: id} }
 
 type worldSessions struct {
@@ -136,6 +139,45 @@ func TestEveryPartFollows(t *testing.T) {
 		if pkg := part.Type().PkgPath(); !strings.HasSuffix(pkg, "/retry") {
 			t.Errorf("%s is that of %s: it does not follow a session that was opened anew", m.Name, pkg)
 		}
+	}
+}
+
+// worldLinks notes for which sessions links are made.
+type worldLinks struct {
+	cove.Links
+
+	asked []cove.ID
+}
+
+func (l *worldLinks) note(id cove.ID) (*cove.Link, error) {
+	l.asked = append(l.asked, id)
+	return &cove.Link{}, nil
+}
+
+func (l *worldLinks) Download(_ context.Context, r cove.FileLink) (*cove.Link, error) {
+	return l.note(r.Session)
+}
+
+func (l *worldLinks) Upload(_ context.Context, r cove.FileLink) (*cove.Link, error) {
+	return l.note(r.Session)
+}
+
+func (l *worldLinks) Port(_ context.Context, r cove.PortLink) (*cove.Link, error) {
+	return l.note(r.Session)
+}
+
+func TestLinksFollow(t *testing.T) {
+	w := &world{exec: expiring("1"), links: &worldLinks{}}
+	p := retry.On(w)
+	id := open(t, p, cove.OpenRequest{})
+	if _, err := p.Processes(id).Exec(t.Context(), cove.ExecRequest{Line: "x"}); err != nil {
+		t.Fatal(err)
+	}
+	_, err1 := p.Links().Download(t.Context(), cove.FileLink{Session: id})
+	_, err2 := p.Links().Upload(t.Context(), cove.FileLink{Session: id})
+	_, err3 := p.Links().Port(t.Context(), cove.PortLink{Session: id})
+	if err := errors.Join(err1, err2, err3); err != nil || !slices.Equal(w.links.asked, []cove.ID{"2", "2", "2"}) {
+		t.Errorf("asked for links to %q, %v", w.links.asked, err)
 	}
 }
 

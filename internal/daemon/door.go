@@ -14,12 +14,16 @@ import (
 
 // guard puts the bounds on connections, and TLS, in front of the address.
 func (s *server) guard() error {
-	bounded := httpapi.Limit(s.tcp, httpapi.Bounds{All: s.cfg.Server.Conns, PerRemote: s.cfg.Server.RemoteConns, Refused: s.refused()})
-	secured, err := withTLS(bounded, s.cfg.Server, s.Logger)
+	secured, err := withTLS(s.bound(s.tcp), s.cfg.Server, s.Logger)
 	if err == nil {
 		s.tcp = secured
 	}
 	return err
+}
+
+// bound puts the bounds on connections in front of a listener.
+func (s *server) bound(l net.Listener) net.Listener {
+	return httpapi.Limit(l, httpapi.Bounds{All: s.cfg.Server.Conns, PerRemote: s.cfg.Server.RemoteConns, Refused: s.refused()})
 }
 
 // refusedEvery is how often the log tells of connections that were too many:

@@ -17,7 +17,10 @@ func (s *server) listenPreviews(ctx context.Context) (err error) {
 	if s.OnDemand || s.cfg.Preview.Addr == "" {
 		return nil
 	}
-	s.previews, err = listenTCP(ctx, "COVE_PREVIEW_ADDR", s.cfg.Preview.Addr)
+	l, err := listenTCP(ctx, "COVE_PREVIEW_ADDR", s.cfg.Preview.Addr)
+	if err == nil {
+		s.previews = s.bound(l)
+	}
 	return err
 }
 
