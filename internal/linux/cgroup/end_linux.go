@@ -183,7 +183,7 @@ const maxNested = 10_000
 
 // removeTree removes directories only: a control group's files go with it.
 func removeTree(dir string) error {
-	err := os.Remove(dir)
+	err := remove(dir)
 	if err == nil || errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
@@ -196,7 +196,7 @@ func removeTree(dir string) error {
 	})
 	slices.SortFunc(nested, func(a, b string) int { return strings.Count(b, "/") - strings.Count(a, "/") })
 	for _, path := range nested {
-		if err = os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		if err = remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
 	}

@@ -93,6 +93,20 @@ func write(dir, file, value string) error {
 	}
 }
 
+// remove takes the directory of a group away; os.Remove would try it as a file
+// first.
+func remove(dir string) error {
+	for {
+		err := unix.Rmdir(dir)
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, unix.EINTR) {
+			return &os.PathError{Op: "remove", Path: dir, Err: err}
+		}
+	}
+}
+
 // busy says that a group still has processes or groups in it.
 func busy(err error) bool { return errors.Is(err, unix.EBUSY) || errors.Is(err, unix.ENOTEMPTY) }
 

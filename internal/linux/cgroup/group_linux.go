@@ -33,7 +33,7 @@ func (m *Manager) Create(name string) (*Group, error) {
 	for i, h := range g.homes {
 		if err := os.Mkdir(h.dir, 0o755); err != nil { //nolint:gosec // groups are no secret
 			for _, made := range g.homes[:i] {
-				err = errors.Join(err, os.Remove(made.dir))
+				err = errors.Join(err, remove(made.dir))
 			}
 			return nil, fmt.Errorf("control group %s: %w", name, err)
 		}

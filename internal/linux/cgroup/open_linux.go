@@ -202,7 +202,7 @@ func exists(dir, file string) bool {
 func (m *Manager) Close() error {
 	var errs []error
 	for _, h := range m.homes {
-		if err := os.Remove(h.dir); err != nil && !errors.Is(err, os.ErrNotExist) && !busy(err) {
+		if err := remove(h.dir); err != nil && !errors.Is(err, os.ErrNotExist) && !busy(err) {
 			errs = append(errs, err)
 		}
 	}

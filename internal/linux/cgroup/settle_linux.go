@@ -136,7 +136,7 @@ func handOn(parent, name string, controllers []string) ([]string, error) {
 		return nil, err
 	}
 	if err := enable(dir, want); err != nil {
-		return nil, errors.Join(err, os.Remove(dir))
+		return nil, errors.Join(err, remove(dir))
 	}
 	return want, nil
 }
@@ -170,7 +170,7 @@ func moveSelf(leaf string) error {
 		return err
 	}
 	if err := write(leaf, "cgroup.procs", strconv.Itoa(os.Getpid())); err != nil {
-		return errors.Join(fmt.Errorf("move into a leaf: %w", err), os.Remove(leaf))
+		return errors.Join(fmt.Errorf("move into a leaf: %w", err), remove(leaf))
 	}
 	return nil
 }
