@@ -229,6 +229,11 @@ func (r road) judge(status int, text []byte, other *tenant) error {
 		return fmt.Errorf("%d with another's word: %.300s", status, text)
 	case status >= 500 && status != http.StatusNotImplemented:
 		return fmt.Errorf("%d: %.300s", status, text)
+	case r.pattern == "/api/events":
+		// Its own lines name what it tried to reach.
+		if bytes.Contains(text, []byte(`"tenant":"`+other.name+`"`)) {
+			return fmt.Errorf("%d with another's lines: %.300s", status, text)
+		}
 	case !r.named() && status < 300 && r.method == http.MethodGet && bytes.Contains(text, []byte(other.session)):
 		return fmt.Errorf("%d with another's session: %.300s", status, text)
 	case r.named() && status < 400:
