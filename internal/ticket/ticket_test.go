@@ -188,21 +188,38 @@ func TestLoginOnce(t *testing.T) {
 }
 
 // TestManySignIns: what is remembered is bounded, and forgotten when it is over.
+// Who signs in and out all day keeps nobody else from it.
 func TestManySignIns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := ticket.New(newKey(1))
 		d := ticket.NewDesk(b, somebody)
-		enter := func() error { _, _, err := d.Enter(t.Context(), b.Issue(grant(cove.GrantLogin))); return err }
-		for i := range 10_000 {
-			if err := enter(); err != nil {
+		enter := func(who string) (console string, err error) {
+			g := grant(cove.GrantLogin)
+			g.Principal = who
+			console, _, err = d.Enter(t.Context(), b.Issue(g))
+			return console, err
+		}
+		for i := range 500 {
+			console, err := enter("busy")
+			if err == nil {
+				err = d.Leave(console)
+			}
+			if err != nil {
 				t.Fatalf("%d: %v", i, err)
 			}
 		}
-		if err := enter(); !errors.Is(err, cove.Exhausted) {
+		if _, err := enter("busy"); !errors.Is(err, cove.Exhausted) {
 			t.Errorf("one too many: %v", err)
 		}
+		console, err := enter("another")
+		if err == nil {
+			err = d.Leave(console)
+		}
+		if err != nil {
+			t.Errorf("another key: %v", err)
+		}
 		<-time.After(time.Minute)
-		if err := enter(); err != nil {
+		if _, err := enter("busy"); err != nil {
 			t.Errorf("a minute later: %v", err)
 		}
 	})
