@@ -68,6 +68,17 @@ func TestWhatComesOut(t *testing.T) {
 	}
 }
 
+// TestTrailersComeOutAsHeadersDo: what stands behind a body is read by some.
+func TestTrailersComeOutAsHeadersDo(t *testing.T) {
+	r := start(t, raw("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum, Set-Cookie\r\n\r\n2\r\nhi\r\n0\r\n"+
+		"X-Sum: 1\r\nSet-Cookie: cove_preview=mine\r\nSet-Cookie: app=1\r\nStrict-Transport-Security: max-age=1\r\n\r\n"))
+	a := r.send("GET", "/", "")
+	want := http.Header{"X-Sum": {"1"}, "Set-Cookie": {"app=1"}}
+	if diff := cmp.Diff(want, a.trailer); a.body != "hi" || diff != "" {
+		t.Errorf("%q (-want +got):\n%s", a.body, diff)
+	}
+}
+
 func TestLinkBecomesACookie(t *testing.T) {
 	for name, tc := range map[string]struct {
 		path, to string

@@ -3,6 +3,7 @@ package preview
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -94,6 +95,17 @@ var farReaching = []string{
 // tame makes the answer that the browser gets.
 func (v *visit) tame(resp *http.Response) error {
 	head := resp.Header
+	confine(head)
+	head.Set("X-Content-Type-Options", "nosniff")
+	head.Set("Origin-Agent-Cluster", "?1")                // no page can join those of another host
+	if resp.StatusCode != http.StatusSwitchingProtocols { // whose body is a connection
+		resp.Body = &trailed{resp.Body, resp}
+	}
+	return nil
+}
+
+// confine takes what reaches too far out of the headers of an answer.
+func confine(head http.Header) {
 	for _, name := range farReaching {
 		head.Del(name)
 	}
@@ -104,9 +116,22 @@ func (v *visit) tame(resp *http.Response) error {
 			head.Add("Set-Cookie", line)
 		}
 	}
-	head.Set("X-Content-Type-Options", "nosniff")
-	head.Set("Origin-Agent-Cluster", "?1") // no page can join those of another host
-	return nil
+}
+
+// trailed is a body that headers may stand behind. They are there when it ends.
+type trailed struct {
+	io.ReadCloser
+
+	resp *http.Response
+}
+
+// Read implements [io.Reader].
+func (t *trailed) Read(p []byte) (int, error) {
+	n, err := t.ReadCloser.Read(p)
+	if err != nil {
+		confine(t.resp.Trailer)
+	}
+	return n, err
 }
 
 // harmless reports whether a Set-Cookie is for its own host alone and not Cove's.

@@ -183,9 +183,10 @@ func raw(text string) func(net.Conn) {
 }
 
 type answer struct {
-	status int
-	header http.Header
-	body   string
+	status  int
+	header  http.Header
+	body    string
+	trailer http.Header
 }
 
 // send makes a request with the cookie; pairs are more headers, and one with an
@@ -220,7 +221,7 @@ func (r *rig) send(method, path, body string, pairs ...string) answer {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	return answer{resp.StatusCode, resp.Header, string(data)}
+	return answer{resp.StatusCode, resp.Header, string(data), resp.Trailer}
 }
 
 // dial opens a connection and sends a request's head with the cookie.
