@@ -240,6 +240,24 @@ func eventually(t *testing.T, ok func() bool) {
 	}
 }
 
+// TestPreviewsLeaveLocalhostToTheAPI: their hosts are below that name, and many
+// clients know the server by it.
+func TestPreviewsLeaveLocalhostToTheAPI(t *testing.T) {
+	r, end := serve(t, settings(t, "COVE_PREVIEW_ADDR", "127.0.0.1:0"), daemon.Options{})
+	defer end()
+	at := hostOf(t, r.URL)
+	_, port, err := net.SplitHostPort(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := browser(t, at)
+	for host, want := range map[string]int{"localhost": 200, "LOCALHOST.": 200, "x.localhost": 404} {
+		if status, text := fetch(t, c, "GET", "http://"+host+":"+port+"/health", ""); status != want {
+			t.Errorf("%s: %d %s", host, status, text)
+		}
+	}
+}
+
 // TestServerEndsPreviewsWhenItDrains: a WebSocket is nobody's request any more,
 // and ends all the same.
 func TestServerEndsPreviewsWhenItDrains(t *testing.T) {

@@ -31,7 +31,7 @@ func (s *server) previewer() *preview.Handler {
 		return nil
 	}
 	return preview.New(preview.Config{
-		Domain: at.Hostname(), Secure: secure(at), Redeem: s.desk.Redeem, Platform: s.parts.engine.As, Logger: s.Logger,
+		Domain: at.Hostname(), Below: s.previews != nil, Secure: secure(at), Redeem: s.desk.Redeem, Platform: s.parts.engine.As, Logger: s.Logger,
 	})
 }
 

@@ -31,7 +31,7 @@ func bare(host string) string {
 // whatever is below the domain must never be answered by anybody else.
 func (h *Handler) Owns(host string) bool {
 	name := bare(host)
-	return name == h.cfg.Domain || strings.HasSuffix(name, "."+h.cfg.Domain)
+	return name == h.cfg.Domain && !h.cfg.Below || strings.HasSuffix(name, "."+h.cfg.Domain)
 }
 
 // find returns the place that a host names.

@@ -15,6 +15,9 @@ import (
 type Config struct {
 	// Domain is what every preview's host is below, in lower case.
 	Domain string
+	// Below says that the domain itself is somebody else's, as localhost is
+	// everybody's, and only the names below it are previews'.
+	Below bool
 	// Secure says that browsers reach previews over https.
 	Secure bool
 	// Redeem returns what a ticket of a kind grants and whom it acts for. done, if
