@@ -50,6 +50,8 @@ func (t Traffic) AwaitIdle(ctx context.Context, d time.Duration, alive func(cont
 	return t.t.awaitIdle(ctx, d, alive)
 }
 
+func Shut(ctx context.Context, srv *http.Server) error { return shut(ctx, srv) }
+
 func Reachable(address string) string { return reachable(address) }
 
 func Complaint(text string) string { return complaint(text) }

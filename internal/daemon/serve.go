@@ -205,7 +205,8 @@ func (s *server) run(ctx context.Context, l *lock) error {
 	if err != nil {
 		return homeError(s.home.dir, err)
 	}
-	base, cut := context.WithCancel(context.WithoutCancel(ctx))
+	base, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	cut := func() { end(ending()) }
 	defer cut()
 	ended := make(chan error, 3)
 	explain, err := explainer(s.cfg)
@@ -325,14 +326,25 @@ func drain(base context.Context, cut context.CancelFunc, servers []*http.Server)
 	errs := make([]error, len(servers))
 	var all sync.WaitGroup
 	for i, srv := range servers {
-		all.Go(func() {
-			if err := srv.Shutdown(final); err != nil {
-				errs[i] = errors.Join(err, srv.Close())
-			}
-		})
+		all.Go(func() { errs[i] = shut(final, srv) })
 	}
 	all.Wait()
 	return errors.Join(errs...)
+}
+
+// shut ends a server when its requests are over, or when ctx is. A client that
+// makes it wait until then is broken off, and has done no harm to the server.
+func shut(ctx context.Context, srv *http.Server) error {
+	err := srv.Shutdown(ctx)
+	if err != nil && ctx.Err() != nil {
+		return srv.Close()
+	}
+	return err
+}
+
+// ending is the answer to who waits for something when the server stops.
+func ending() error {
+	return cove.Errorf(cove.Unavailable, "the server is shutting down").Remedy("try again when it is back; programs in the background go on")
 }
 
 func (s *server) end(ctx context.Context) error {

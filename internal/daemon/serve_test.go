@@ -3,12 +3,15 @@ package daemon_test
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -350,5 +353,33 @@ func TestLevels(t *testing.T) {
 		if got := daemon.Level(word); got != want {
 			t.Errorf("%s: %v", word, got)
 		}
+	}
+}
+
+// TestSlowClientIsNoFailure: one that keeps a request open is broken off when the
+// server has waited for long enough, and the server ends as it should.
+func TestSlowClientIsNoFailure(t *testing.T) {
+	begun := make(chan struct{})
+	srv := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		close(begun)
+		<-r.Context().Done()
+	}))
+	defer srv.Close()
+	conn, err := net.Dial("tcp", srv.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	<-begun
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := daemon.Shut(over, srv.Config); err != nil {
+		t.Error(err)
+	}
+	if _, err := io.ReadAll(conn); err != nil && !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("the connection: %v", err)
 	}
 }

@@ -37,9 +37,10 @@ func (c *call) alert() (calm func()) {
 	}
 }
 
-// cutOff is why the caller of a request must not go on, or nil.
+// cutOff is why a request must not go on although its caller is there, or nil: the
+// caller's key is good no more, or the server ends.
 func cutOff(ctx context.Context) error {
-	if cause := context.Cause(ctx); errors.Is(cause, cove.Unauthenticated) {
+	if cause := context.Cause(ctx); errors.Is(cause, cove.Unauthenticated) || errors.Is(cause, cove.Unavailable) {
 		return cause
 	}
 	return nil

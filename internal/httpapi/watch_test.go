@@ -17,6 +17,13 @@ import (
 // revocable is a server whose one caller can be sent away.
 func revocable(t *testing.T) (r *rig, revoke func()) {
 	t.Helper()
+	r, end := endable(t)
+	return r, func() { end(cove.Errorf(cove.Unauthenticated, "the key was revoked")) }
+}
+
+// endable is a server whose requests can be ended for a reason.
+func endable(t *testing.T) (r *rig, end context.CancelCauseFunc) {
+	t.Helper()
 	gone, cut := context.WithCancelCause(context.Background())
 	t.Cleanup(func() { cut(nil) })
 	r = serve(t, func(c *httpapi.Config) {
@@ -29,7 +36,7 @@ func revocable(t *testing.T) (r *rig, revoke func()) {
 			return ctx, func() { stop(); end(nil) }
 		}
 	})
-	return r, func() { cut(cove.Errorf(cove.Unauthenticated, "the key was revoked")) }
+	return r, cut
 }
 
 // unending begins, says so, and ends with its context.
@@ -91,6 +98,20 @@ func TestRevokedAnswers(t *testing.T) {
 		return &cove.Execution{}, nil
 	}
 	if a := r.send("POST", "/api/sandboxes/x/execute", `{"command":"true"}`); a.status != 200 {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+}
+
+// TestServerThatEndsSaysSo: its caller did not go away.
+func TestServerThatEndsSaysSo(t *testing.T) {
+	r, end := endable(t)
+	r.fake.exec = func(ctx context.Context, _ cove.ExecRequest) (*cove.Execution, error) {
+		end(cove.Errorf(cove.Unavailable, "the server is shutting down"))
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	a := r.send("POST", "/api/sandboxes/x/execute", `{"command":"true"}`)
+	if a.status != 503 || !strings.Contains(a.body, "the server is shutting down") {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 }

@@ -158,6 +158,8 @@ func (v *visit) blame(ctx context.Context, err error) error {
 	case cause == nil:
 	case errors.Is(cause, errQuiet):
 		return cove.Wrap(cove.Timeout, err, "the program on port %d did not answer within %s", v.at.port, v.cfg.Quiet)
+	case errors.Is(cause, cove.Unavailable): // the server ends
+		return cause
 	case errors.Is(cause, context.Canceled):
 		return cove.Wrap(cove.Canceled, err, "the client went away")
 	default:
