@@ -105,10 +105,20 @@ func assemble(ctx context.Context, cfg config.Config, at site) (_ *assembly, err
 	return a, nil
 }
 
+// pretender is the provider that isolates nothing and keeps its files on the
+// host's disk without a bound on all of them together.
+const pretender = "fake"
+
 // wanted returns the providers to open: for a run the one that it names, or
-// those of the settings, because each takes its time; else all.
+// those of the settings, because each takes its time; else all, but for the one
+// that pretends: that one is the operator's to choose, not a caller's.
 func (at site) wanted(ec *engine.Config) []string {
-	if at.run == nil || at.run.Provider != "" && !slices.Contains(ProviderNames(), at.run.Provider) {
+	if at.run == nil {
+		return slices.DeleteFunc(ProviderNames(), func(name string) bool {
+			return name == pretender && name != ec.Provider && !slices.Contains(ec.Fallback, name)
+		})
+	}
+	if at.run.Provider != "" && !slices.Contains(ProviderNames(), at.run.Provider) {
 		return ProviderNames()
 	}
 	if at.run.Provider != "" {

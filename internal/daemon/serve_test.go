@@ -22,6 +22,7 @@ import (
 	"github.com/cove-sandbox/cove/internal/config"
 	"github.com/cove-sandbox/cove/internal/daemon"
 	"github.com/cove-sandbox/cove/provider/local"
+	"github.com/cove-sandbox/cove/provider/providertest"
 )
 
 func TestMain(m *testing.M) {
@@ -381,5 +382,28 @@ func TestSlowClientIsNoFailure(t *testing.T) {
 	}
 	if _, err := io.ReadAll(conn); err != nil && !errors.Is(err, syscall.ECONNRESET) {
 		t.Errorf("the connection: %v", err)
+	}
+}
+
+// TestCallersCannotChooseToPretend: the provider that isolates nothing is there
+// only where the operator named it.
+func TestCallersCannotChooseToPretend(t *testing.T) {
+	cfg := settings(t, "SANDBOX_PROVIDER", "local")
+	reports, err := daemon.Doctor(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range reports {
+		if p.Name == "local" {
+			providertest.Require(t, p.Name, p.Capabilities)
+		}
+	}
+	r, end := serve(t, cfg, daemon.Options{})
+	defer end()
+	admin := adminOf(t, r)
+	defer admin.Close()
+	_, err = admin.Sessions().Open(t.Context(), cove.OpenRequest{Spec: cove.Spec{Provider: "fake"}})
+	if cove.CodeOf(err) != cove.Invalid || !strings.Contains(err.Error(), "use one of local") {
+		t.Errorf("%v", err)
 	}
 }
