@@ -96,7 +96,8 @@ func assemble(ctx context.Context, cfg config.Config, at site) (_ *assembly, err
 	}
 	a.later(output.Close)
 	ec.Policy, ec.Policies, ec.Store, ec.Journal = pol, pol.Profiles(), a.store, journal
-	ec.Archives, ec.Output, ec.Kernels, ec.Runner = archives, output, kernels(), runner()
+	ec.Archives, ec.Output = archives, output
+	pretend(&ec)
 	ec.PoolSize, ec.Node, ec.Logger, ec.Observer = at.spares, at.node, at.logger, at.observer
 	ec.Fleeting, ec.Spare, ec.Sign = at.run != nil, ahead.take, at.sign
 	if a.engine, err = engine.Open(ctx, ec); err != nil {

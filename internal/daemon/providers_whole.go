@@ -3,7 +3,10 @@
 package daemon
 
 import (
+	"slices"
+
 	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/engine"
 	"github.com/cove-sandbox/cove/internal/config"
 	"github.com/cove-sandbox/cove/provider/all"
 	"github.com/cove-sandbox/cove/provider/fake"
@@ -37,5 +40,11 @@ func egressOf(cfg config.Config) (all.Egress, error) {
 	return e, nil
 }
 
-func kernels() cove.Kernels { return fake.Kernels{} }
-func runner() cove.Runner   { return fake.Runner{} }
+// pretend gives an engine the interpreters and the data runs that only pretend,
+// if the provider that only pretends was chosen. They compute in this process,
+// where no sandbox bounds what they take, so that nobody else's callers get them.
+func pretend(ec *engine.Config) {
+	if slices.Contains(append([]string{ec.Provider}, ec.Fallback...), "fake") {
+		ec.Kernels, ec.Runner = fake.Kernels{}, fake.Runner{}
+	}
+}
