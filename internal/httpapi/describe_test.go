@@ -124,14 +124,20 @@ func (s schemas) responses(r route) object {
 	if r.gives != "" {
 		content[r.gives] = object{"schema": object{"type": "string", "format": "binary"}}
 	}
-	if r.events != "" {
-		content["text/event-stream"] = object{"schema": object{"type": "string", "description": "events: " + r.events + ", error"}}
+	good := map[int]object{r.status: content}
+	all := object{"default": object{"$ref": responseRef + "Problem"}, strconv.Itoa(r.status): object{"description": http.StatusText(r.status)}}
+	for _, o := range r.also {
+		good[o.status] = object{"application/json": object{"schema": s.ref(o.answer)}}
+		all[strconv.Itoa(o.status)] = object{"description": http.StatusText(o.status) + ": " + o.when}
 	}
-	good := object{"description": http.StatusText(r.status)}
-	if len(content) > 0 {
-		good["content"] = content
+	if r.events != "" { // a stream begins before anybody knows how it ends
+		good[http.StatusOK]["text/event-stream"] = object{"schema": object{"type": "string", "description": "events: " + r.events + ", error"}}
 	}
-	all := object{strconv.Itoa(r.status): good, "default": object{"$ref": responseRef + "Problem"}}
+	for status, content := range good {
+		if len(content) > 0 {
+			all[strconv.Itoa(status)].(object)["content"] = content
+		}
+	}
 	if slices.ContainsFunc(r.headers, func(h header) bool { return h.name == "Range" }) {
 		all["206"] = object{"description": "Partial Content: the range", "content": content}
 	}

@@ -20,6 +20,7 @@ func executeRoutes() []route {
 		summary: "Run a program to its end, or start it with background. As " + wire.ExecStream + " the body is the JSON on one line, " +
 			"then the standard input as it comes, and the answer is always an event stream",
 		takes: wire.ExecStream,
+		also:  []other{{http.StatusAccepted, reflect.TypeFor[wire.Process](), "it was started in the background"}},
 		deed:  deed{body: reflect.TypeFor[wire.ExecRequest](), answer: reflect.TypeFor[wire.Execution](), status: http.StatusOK, do: (*call).execute},
 	}}
 }

@@ -3,8 +3,13 @@ package httpapi_test
 import (
 	"encoding/json"
 	"flag"
+	"net/http"
 	"os"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -47,6 +52,33 @@ func TestOpenAPI(t *testing.T) {
 		}
 	}
 }
+
+// described reports whether the description has a status for a request.
+func described(method, path string, status int) bool {
+	get := strings.Replace(method, http.MethodHead, http.MethodGet, 1) // which HEAD is like
+	for _, p := range operations().Paths {
+		pattern := regexp.MustCompile("^" + regexp.MustCompile(`\\{[a-z]+\\}`).ReplaceAllString(regexp.QuoteMeta(p.Name), "[^/]+") + "/?$")
+		if !pattern.MatchString(path) {
+			continue
+		}
+		for _, op := range p.Value {
+			has := func(r member[response]) bool { return r.Name == strconv.Itoa(status) }
+			if strings.EqualFold(op.Name, get) && slices.ContainsFunc(op.Value.Responses, has) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// operations is the description of the routes, read once.
+var operations = sync.OnceValue(func() (d description) {
+	text, err := httpapi.Describe()
+	if err != nil || json.Unmarshal(text, &d) != nil {
+		return description{} // which has no answer at all
+	}
+	return d
+})
 
 // TestReferences: every reference in the description leads somewhere, and
 // every operation has a name of its own.

@@ -16,9 +16,9 @@ func processRoutes() []route {
 	const one = processesPath + "/{pid}"
 	return []route{
 		{method: http.MethodGet, pattern: processesPath, summary: "List background programs, ended ones included", deed: get((*call).listProcesses), query: pageParams},
-		{method: http.MethodPost, pattern: processesPath, summary: "Start a program in the background; 200 says that policy did not let it begin", limit: commandLimit, headers: []header{onceHeader}, deed: deed{
+		{method: http.MethodPost, pattern: processesPath, summary: "Start a program in the background", limit: commandLimit, headers: []header{onceHeader}, deed: deed{
 			body: reflect.TypeFor[wire.ExecRequest](), answer: reflect.TypeFor[wire.Process](), status: http.StatusCreated, do: (*call).start,
-		}},
+		}, also: []other{{http.StatusOK, reflect.TypeFor[wire.Process](), "policy did not let it begin"}}},
 		{
 			method: http.MethodGet, pattern: one, summary: "Follow the output of a background program to its end", events: "stdout, stderr, exit",
 			deed:  deed{status: http.StatusOK, do: (*call).connect},

@@ -63,10 +63,13 @@ type operation struct {
 	RequestBody struct {
 		Content ordered[struct{ Schema schema }]
 	}
-	Responses ordered[struct {
-		Content ordered[struct{ Schema schema }]
-	}]
-	Security *[]any
+	Responses ordered[response]
+	Security  *[]any
+}
+
+type response struct {
+	Description string
+	Content     ordered[struct{ Schema schema }]
 }
 
 type parameter struct {
@@ -216,7 +219,11 @@ func row(route string, op operation) string {
 		for _, c := range r.Value.Content {
 			bodies = append(bodies, media(c.Name, c.Value.Schema))
 		}
-		gives = append(gives, strings.TrimSpace(r.Name+" "+strings.Join(bodies, " or ")))
+		answer := r.Name
+		if _, when, ok := strings.Cut(r.Value.Description, ": "); ok {
+			answer += ", " + cell(when) + ":"
+		}
+		gives = append(gives, strings.TrimSpace(answer+" "+strings.Join(bodies, " or ")))
 	}
 	return fmt.Sprintf("| `%s` | %s | %s | %s |\n", route, cell(op.Summary), strings.Join(takes, "<br>"), strings.Join(gives, "<br>"))
 }

@@ -118,6 +118,9 @@ func (r *rig) sendBody(method, path string, body io.Reader, header ...string) an
 	if err != nil {
 		r.t.Fatal(err)
 	}
+	if got := resp.Request; resp.StatusCode < 400 && !described(got.Method, got.URL.EscapedPath(), resp.StatusCode) {
+		r.t.Errorf("%s %s was answered with %d, which the description of the routes does not have", got.Method, got.URL.Path, resp.StatusCode)
+	}
 	return answer{resp.StatusCode, resp.Header, string(data)}
 }
 

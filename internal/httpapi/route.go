@@ -18,7 +18,15 @@ type route struct {
 	gives   string // the media type of an answer that is not JSON
 	events  string // what the event stream holds, where there is one
 	headers []header
+	also    []other
 	deed
+}
+
+// other is a good answer with another status than the usual one.
+type other struct {
+	status int
+	answer reflect.Type
+	when   string
 }
 
 // header is one that changes what a route does.

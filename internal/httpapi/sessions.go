@@ -18,6 +18,7 @@ func sessionRoutes() []route {
 			method: http.MethodPost, pattern: "/api/sandboxes", summary: "Open a session: the live one of this user and thread, or a new one", events: "queue, session",
 			deed:    deed{body: reflect.TypeFor[wire.OpenRequest](), answer: reflect.TypeFor[wire.Session](), status: http.StatusCreated, do: (*call).open},
 			headers: []header{onceHeader},
+			also:    []other{{http.StatusOK, reflect.TypeFor[wire.Session](), "the session was there already"}},
 		},
 		{method: http.MethodGet, pattern: "/api/sandboxes", summary: "List sessions", deed: get((*call).list), query: append([]param{
 			{name: "project_name", kind: word, doc: "only those of this project"},

@@ -16,7 +16,7 @@ func snapshotRoutes() []route {
 		{method: http.MethodPost, pattern: one + "/snapshot", summary: "Save the files of a session", deed: post(http.StatusCreated, (*call).snapshot), headers: []header{onceHeader}},
 		{method: http.MethodPost, pattern: one + "/fork", summary: "Open a second session with the same files", deed: deed{
 			body: reflect.TypeFor[wire.ForkRequest](), answer: reflect.TypeFor[wire.Session](), status: http.StatusCreated, do: (*call).fork,
-		}, headers: []header{onceHeader}},
+		}, headers: []header{onceHeader}, also: []other{{http.StatusOK, reflect.TypeFor[wire.Session](), "the same request made it before"}}},
 		{method: http.MethodGet, pattern: "/api/snapshots", summary: "List snapshots", deed: get((*call).snapshots), query: append([]param{
 			{name: "session_id", kind: word, doc: "only those of this session"},
 		}, pageParams...)},
