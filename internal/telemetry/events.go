@@ -70,7 +70,11 @@ func (l events) command(ctx context.Context, what cove.Observed, wall time.Durat
 	if how == commandOK {
 		event = commandExecuted
 	}
-	l.write(ctx, slog.LevelInfo, event, what, wall, verb, slog.String("outcome", how), slog.Int("exit_code", exit), slog.String("code", string(code)))
+	ended := slog.Int("exit_code", exit)
+	if how == commandError {
+		ended = slog.String("code", string(code)) // what could not be run did not exit
+	}
+	l.write(ctx, slog.LevelInfo, event, what, wall, verb, slog.String("outcome", how), ended)
 }
 
 func (l events) write(ctx context.Context, level slog.Level, event string, what cove.Observed, wall time.Duration, more ...slog.Attr) {

@@ -42,7 +42,7 @@ func TestEvents(t *testing.T) {
 		},
 		{
 			name: "could not be run", act: &cove.Ending{Observed: of(cove.ProcessExec), Code: cove.Unavailable},
-			want: []string{"level=INFO msg=command_failed " + acted + " verb=process.exec outcome=error exit_code=0 code=unavailable"},
+			want: []string{"level=INFO msg=command_failed " + acted + " verb=process.exec outcome=error code=unavailable"},
 		},
 		{
 			name: "out of time", act: &cove.Ending{Observed: of(cove.ProcessExec), Outcome: cove.TimedOut, ExitCode: -1},

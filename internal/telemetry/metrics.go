@@ -88,7 +88,27 @@ func newMetrics(cfg Config) *metrics {
 		spans:       count("trace_spans_total", "Spans of traces, by what became of them.", "result"),
 	}
 	r.MustRegister(m.gauges, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.begin()
 	return m
+}
+
+// begin shows what seldom happens as 0 before it does: a series that begins with
+// 1 has no rate, and an alert on it stays silent the first time.
+func (m *metrics) begin() {
+	for _, provider := range m.providers {
+		for _, v := range []*prometheus.CounterVec{m.created, m.reused, m.expired, m.evicted} {
+			v.WithLabelValues(provider)
+		}
+		for _, cause := range causes {
+			m.closed.WithLabelValues(provider, cause)
+		}
+		for _, kind := range notes {
+			m.notes.WithLabelValues(provider, kind)
+		}
+		for _, limit := range limits {
+			m.limits.WithLabelValues(provider, limit)
+		}
+	}
 }
 
 // Metrics returns the handler that shows them. Who may see them is decided

@@ -65,6 +65,22 @@ func TestNames(t *testing.T) {
 	}
 }
 
+// TestSeldomIsThereFromTheStart: alerts ask for the rate of these, and a series
+// whose first value is 1 has none.
+func TestSeldomIsThereFromTheStart(t *testing.T) {
+	text := start(t).scraped()
+	for _, line := range []string{
+		`cove_notes_total{kind="session.lost",provider="local"} 0`,
+		`cove_sessions_expired_total{provider="local"} 0`,
+		`cove_sessions_ended_total{cause="node_lost",provider="fake"} 0`,
+		`cove_limit_violations_total{limit="memory",provider="fake"} 0`,
+	} {
+		if !strings.Contains(text, line+"\n") {
+			t.Errorf("%s is missing", line)
+		}
+	}
+}
+
 // names lists our metrics in an exposition with their types and labels.
 func names(text string) string {
 	kind, labels := map[string]string{}, map[string]map[string]bool{}
