@@ -149,21 +149,24 @@ func (s Spec) validateNames() error {
 }
 
 func (s Spec) validateAmounts() error {
+	size := func(f float64) string { return Bytes(f).String() }
+	span := func(f float64) string { return time.Duration(f * float64(time.Second)).String() }
 	for _, f := range []struct {
 		name     string
 		value    float64
 		from, to float64
+		show     func(float64) string
 	}{
-		{"cpu_limit", s.Resources.CPUs, 0.01, 1024},
-		{"memory_limit", float64(s.Resources.Memory), float64(4 * MiB), float64(64 * TiB)},
-		{"pids_limit", float64(s.Resources.PIDs), 1, 4 << 20},
-		{"workspace.size_mb", float64(s.Workspace.Size), float64(64 * KiB), float64(64 * TiB)},
-		{"workspace.files", float64(s.Workspace.Files), 1, 1 << 32},
-		{"timeout_minutes", s.Idle.Seconds(), 1, 366 * 86400},
-		{"lifetime_minutes", s.Lifetime.Seconds(), 1, 366 * 86400},
+		{"cpu_limit", s.Resources.CPUs, 0.01, 1024, trimFloat},
+		{"memory_limit", float64(s.Resources.Memory), float64(4 * MiB), float64(64 * TiB), size},
+		{"pids_limit", float64(s.Resources.PIDs), 1, 4 << 20, trimFloat},
+		{"workspace.size_mb", float64(s.Workspace.Size), float64(64 * KiB), float64(64 * TiB), size},
+		{"workspace.files", float64(s.Workspace.Files), 1, 1 << 32, trimFloat},
+		{"timeout_minutes", s.Idle.Seconds(), 1, 366 * 86400, span},
+		{"lifetime_minutes", s.Lifetime.Seconds(), 1, 366 * 86400, span},
 	} {
 		if f.value != 0 && !(f.value >= f.from && f.value <= f.to) {
-			return InvalidField(f.name, "%s is out of range", trimFloat(f.value))
+			return InvalidField(f.name, "%s is out of range; use %s to %s", f.show(f.value), f.show(f.from), f.show(f.to))
 		}
 	}
 	for _, p := range s.Ports {

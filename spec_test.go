@@ -227,3 +227,19 @@ func run(change func(*cove.RunRequest)) error {
 	}
 	return r.WithDefaults().Validate()
 }
+
+// TestAmountsNameTheirRange: who asks for too much, or too little, is told what
+// would do, in the units of people.
+func TestAmountsNameTheirRange(t *testing.T) {
+	for want, spec := range map[string]cove.Spec{
+		"memory_limit: 5 is out of range; use 4m to 64t":                    {Resources: cove.Resources{Memory: 5}},
+		"cpu_limit: 2000 is out of range; use 0.01 to 1024":                 {Resources: cove.Resources{CPUs: 2000}},
+		"timeout_minutes: 600ms is out of range; use 1s to 8784h0m0s":       {Idle: 600 * time.Millisecond},
+		"lifetime_minutes: 10000h0m0s is out of range; use 1s to 8784h0m0s": {Lifetime: 10000 * time.Hour},
+		"workspace.size_mb: 1 is out of range; use 64k to 64t":              {Workspace: cove.Workspace{Size: 1}},
+	} {
+		if got := cove.MessageOf(spec.Validate()); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+}

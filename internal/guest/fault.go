@@ -39,7 +39,7 @@ func fault(r protocol.Reply, name string) error {
 	case protocol.ReasonNone:
 		return errnoFault(syscall.Errno(r.Errno), shown)
 	case protocol.ReasonKind:
-		return cove.Wrap(cove.Invalid, cause, "%s is not of the right kind for this; name a regular file or a directory", shown)
+		return cove.Wrap(cove.Invalid, cause, "%s is not of the right kind for this: files are read and written, directories are listed and archived", shown)
 	case protocol.ReasonUnsafe:
 		return cove.Wrap(cove.Invalid, cause, "archive: the way to %s leads through a link or a file", printable(r.Text))
 	case protocol.ReasonBroken:

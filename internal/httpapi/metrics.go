@@ -20,7 +20,12 @@ func metricRoutes() []route {
 // only an operator may ask, so that the platform refuses and writes it down.
 func (c *call) metrics() error {
 	if !c.who.May(cove.ScopeMetrics) {
-		if _, err := c.platform.Admin().Tasks(c.r.Context()); err != nil {
+		_, err := c.platform.Admin().Tasks(c.r.Context())
+		if cove.CodeOf(err) == cove.Denied {
+			return cove.Wrap(cove.Denied, err, "/metrics needs the scope metrics or admin, which this key does not hold").
+				Remedy("make one with: cove key create --scope metrics")
+		}
+		if err != nil {
 			return err
 		}
 	}

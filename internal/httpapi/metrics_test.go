@@ -37,7 +37,7 @@ func TestMetrics(t *testing.T) {
 		t.Errorf("an operator: %d after %v", a.status, r.fake.calls)
 	}
 	r.fake.fail = cove.Errorf(cove.Denied, "no")
-	if a := r.send("GET", "/metrics", ""); a.status != 403 || strings.Contains(a.body, "cove_x") {
+	if a := r.send("GET", "/metrics", ""); a.status != 403 || strings.Contains(a.body, "cove_x") || !strings.Contains(a.problem(t).Error, "needs the scope metrics or admin") {
 		t.Errorf("without the scope: %d %s", a.status, a.body)
 	}
 	if a := serve(t).send("GET", "/metrics", ""); a.status != 501 || a.problem(t).Remedy == "" {

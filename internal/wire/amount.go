@@ -85,7 +85,7 @@ func span(field string, n *float64, unit time.Duration) (time.Duration, error) {
 		return 0, cove.InvalidField(field, "%s is not a time; use a number of %ss above 0", trim(*n), unitName(unit))
 	}
 	if d > float64(Longest) {
-		return 0, cove.InvalidField(field, "%s %ss is out of range; the most is %s", trim(*n), unitName(unit), trim(float64(Longest)/float64(unit)))
+		return 0, cove.InvalidField(field, "%s %ss is out of range; the most is %s", trim(*n), unitName(unit), strconv.FormatFloat(float64(Longest)/float64(unit), 'f', -1, 64))
 	}
 	return time.Duration(d), nil
 }

@@ -26,6 +26,13 @@ func marshal(t *testing.T, v any) string {
 	return string(data)
 }
 
+// TestAListOfNothingIsAList: programs go through it without looking first.
+func TestAListOfNothingIsAList(t *testing.T) {
+	if text := marshal(t, wire.StatsOf(&cove.Stats{})); !strings.Contains(text, `"volumes":[]`) {
+		t.Error(text)
+	}
+}
+
 // TestForms pins the names that users see.
 func TestForms(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)

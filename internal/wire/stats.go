@@ -34,7 +34,7 @@ func StatsOf(s *cove.Stats) Stats {
 		ActiveSessions: s.ActiveSessions, MaxSessions: s.MaxSessions, SessionsByFlavor: s.SessionsByFlavor, SessionsByStatus: s.SessionsByState,
 		TotalMemoryMB: megabytes(s.Memory), MaxMemoryMB: megabytes(s.MaxMemory), TotalCPUs: s.CPUs, UptimeSeconds: in(s.Uptime, time.Second),
 		PoolSize: s.PoolSize, PoolAvailable: s.PoolAvailable, Queued: s.Queued, SessionsOpened: s.Opened, SessionsReused: s.Reused,
-		SessionReuseRate: s.ReuseRate(), Executions: s.Executions, Volumes: s.Volumes, Provider: s.Provider, NodeID: s.Node,
+		SessionReuseRate: s.ReuseRate(), Executions: s.Executions, Volumes: append([]cove.Volume{}, s.Volumes...), Provider: s.Provider, NodeID: s.Node,
 	}
 }
 
