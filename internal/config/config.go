@@ -20,7 +20,7 @@ import (
 //     docs/configuration.md anew.
 //  4. Hand it to the part that needs it, in internal/daemon.
 type Config struct {
-	Provider      string   `env:"SANDBOX_PROVIDER" alias:"SANDBOX_TYPE" key:"provider" flag:"provider" default:"local" doc:"The provider that makes sandboxes: local, gvisor, docker, microsandbox, e2b or fake."`
+	Provider      string   `env:"SANDBOX_PROVIDER" alias:"SANDBOX_TYPE" key:"provider" flag:"provider" default:"local" doc:"The provider that makes sandboxes: local, or fake, which only pretends. This build has no gvisor, docker, microsandbox or e2b yet."`
 	Fallback      []string `env:"SANDBOX_FALLBACK" key:"fallback" shown:"none" doc:"Providers to try, in this order, when the chosen one is not ready, such as docker,local. Nothing is tried that is not named here."`
 	CommandPolicy string   `env:"SANDBOX_COMMAND_POLICY" key:"command_policy" flag:"policy" shown:"none" doc:"The policy that commands must pass: agent-bash, a policy from the file, or the path of a policy file."`
 	Home          string   `env:"COVE_HOME" flag:"home" shown:"/var/lib/cove for root, else $XDG_STATE_HOME/cove or ~/.local/state/cove" doc:"The directory of everything that Cove keeps: database, journal, keys, socket."`
