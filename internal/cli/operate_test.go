@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -194,6 +195,7 @@ func TestServe(t *testing.T) {
 	}()
 	d.await(t, "key      "+filepath.Join(b.home, "admin.key"))
 	d.await(t, "address  http://127.0.0.1:")
+	d.await(t, "sign in  cove login-link makes a link") // a link itself would be in a log
 	s := b.fails(6, "is served by process", "serve")
 	if !strings.Contains(s.err, "http://127.0.0.1:") || !strings.Contains(s.err, "COVE_HOME") {
 		t.Errorf("who holds it is not said: %s", s.err)
@@ -213,6 +215,24 @@ func TestServe(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(b.home, "cove.sock")); !errors.Is(err, os.ErrNotExist) {
 		t.Error("the socket is still there")
+	}
+}
+
+// TestServeAtATerminal: who looks at it may sign in.
+func TestServeAtATerminal(t *testing.T) {
+	b := newBox(t)
+	keys, screen := terminals(t)
+	d := newDisplay(keys)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended := make(chan int, 1)
+	go func() {
+		ended <- cli.Run(ctx, cli.System{Args: []string{"serve"}, Stdin: strings.NewReader(""), Stdout: screen, Stderr: io.Discard, Env: b.lookup})
+	}()
+	d.await(t, "/login?ticket=")
+	cancel()
+	if code := <-ended; code != 0 {
+		t.Errorf("exit code %d", code)
 	}
 }
 

@@ -21,7 +21,7 @@ func (a *app) serveCommand() *cobra.Command {
 		Long: `Runs the server of COVE_HOME until it is interrupted. It listens on COVE_ADDR for
 those who have a key, and on a socket in COVE_HOME for you alone. The first
 start writes a key for everything into COVE_HOME and says where it is. Each start
-prints a link that signs a browser in with that key, once.`,
+at a terminal prints a link that signs a browser in with that key, once.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := a.load(cmd, settings...)
@@ -70,9 +70,16 @@ func (a *app) logWriter(home string, onDemand bool) (io.Writer, func(), error) {
 	return l, func() { _ = l.Close() }, nil // the process ends with it
 }
 
+// announce says where the server is. The link that signs a browser in is for
+// whoever looks at the terminal: elsewhere, as in a service, it would be kept in a
+// log.
 func announce(w io.Writer, r daemon.Ready) error {
 	text := fmt.Sprintf("cove %s serves %s\n  address  %s\n  socket   %s\n  key      %s\n", version, r.Home, r.URL, r.Socket, r.KeyFile)
-	if r.LoginURL != "" {
+	switch _, watched := terminal(w); {
+	case r.LoginURL == "":
+	case !watched:
+		text += "  sign in  cove login-link makes a link for a browser\n"
+	default:
 		text += "  sign in  " + r.LoginURL + "\n           once, within 5 minutes; cove login-link makes another\n"
 	}
 	_, err := io.WriteString(w, text)
