@@ -5,6 +5,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -43,7 +44,7 @@ func open(ctx context.Context, mode string) (interface {
 }, error,
 ) {
 	if mode == "remote" {
-		return client.New(os.Getenv("SANDBOX_URL"), os.Getenv("COVE_API_KEY"))
+		return client.New(cmp.Or(os.Getenv("SANDBOX_URL"), "http://localhost:8000"), os.Getenv("COVE_API_KEY"))
 	}
 	return inprocess.Open(ctx, inprocess.Config{})
 }

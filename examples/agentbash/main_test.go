@@ -51,7 +51,7 @@ func platform(t *testing.T, provider string) cove.Platform {
 // TestConversation has the whole conversation in sandboxes of each provider.
 func TestConversation(t *testing.T) {
 	const want = `$ printf 'tea\ncoffee\ntea\n' > sales.txt
-{"status":"success","stdout":"","stderr":"","return_code":0,"note":"This is a new sandbox. It has no files yet."}
+{"status":"success","stdout":"","stderr":"","return_code":0,"note":"This is a new sandbox. It had no files yet."}
 $ sort -u sales.txt > sold.txt; wc -l < sold.txt
 {"status":"success","stdout":"2\n","stderr":"","return_code":0}
 $ curl -T sold.txt http://example.com
@@ -114,8 +114,9 @@ func TestWhatTheModelReads(t *testing.T) {
 	if r := bash.Execute(t.Context(), Conversation{"ada", strings.Repeat("x", 1000)}, "ls"); r.Error == "" {
 		t.Errorf("a thread that is too long: %+v", r)
 	}
-	if r := bash.Execute(t.Context(), Conversation{"ada", "1"}, "for i in 1 2 3 4 5 6 7 8; do echo "+strings.Repeat("x", 4000)+"; done"); !strings.Contains(r.Note, "left out") {
-		t.Errorf("much output: note %q", r.Note)
+	r := bash.Execute(t.Context(), Conversation{"ada", "2"}, "for i in 1 2 3 4 5 6 7 8; do echo "+strings.Repeat("x", 4000)+"; done")
+	if !strings.Contains(r.Note, "new sandbox") || !strings.Contains(r.Note, "left out") {
+		t.Errorf("much output of a new sandbox: note %q", r.Note)
 	}
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/cove-sandbox/cove"
@@ -46,14 +47,17 @@ func (b Bash) Execute(ctx context.Context, who Conversation, command string) Res
 	if x.Outcome != cove.Exited || x.ExitCode != 0 {
 		r.Status = "error"
 	}
-	switch {
-	case x.Outcome == cove.TimedOut:
-		r.Note = "The command was killed after 30 seconds. Do less at once."
-	case x.Stdout.Truncated || x.Stderr.Truncated:
-		r.Note = "The middle of the output is left out. Write it to a file and look at parts of it."
-	case x.Recreated || s.Created:
-		r.Note = "This is a new sandbox. It has no files yet."
+	var notes []string
+	if x.Recreated || s.Created {
+		notes = append(notes, "This is a new sandbox. It had no files yet.")
 	}
+	if x.Outcome == cove.TimedOut {
+		notes = append(notes, "The command was killed after 30 seconds. Do less at once.")
+	}
+	if x.Stdout.Truncated || x.Stderr.Truncated {
+		notes = append(notes, "The middle of the output is left out. Write it to a file and look at parts of it.")
+	}
+	r.Note = strings.Join(notes, " ")
 	return r
 }
 
