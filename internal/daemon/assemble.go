@@ -106,18 +106,21 @@ func assemble(ctx context.Context, cfg config.Config, at site) (_ *assembly, err
 	return a, nil
 }
 
-// pretender is the provider that isolates nothing and keeps its files on the
-// host's disk without a bound on all of them together.
+// pretender is the provider that isolates nothing. What it runs takes the memory,
+// the time and the disk of this process, so it is there only where the settings or
+// a run of one's own name it.
 const pretender = "fake"
 
+func pretends(ec *engine.Config) bool {
+	return ec.Provider == pretender || slices.Contains(ec.Fallback, pretender)
+}
+
 // wanted returns the providers to open: for a run the one that it names, or
-// those of the settings, because each takes its time; else all, but for the one
-// that pretends: that one is the operator's to choose, not a caller's.
+// those of the settings, because each takes its time; for a server all that are
+// good for its callers.
 func (at site) wanted(ec *engine.Config) []string {
 	if at.run == nil {
-		return slices.DeleteFunc(ProviderNames(), func(name string) bool {
-			return name == pretender && name != ec.Provider && !slices.Contains(ec.Fallback, name)
-		})
+		return slices.DeleteFunc(ProviderNames(), func(name string) bool { return name == pretender && !pretends(ec) })
 	}
 	if at.run.Provider != "" && !slices.Contains(ProviderNames(), at.run.Provider) {
 		return ProviderNames()

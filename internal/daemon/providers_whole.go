@@ -3,8 +3,6 @@
 package daemon
 
 import (
-	"slices"
-
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/engine"
 	"github.com/cove-sandbox/cove/internal/config"
@@ -41,10 +39,10 @@ func egressOf(cfg config.Config) (all.Egress, error) {
 }
 
 // pretend gives an engine the interpreters and the data runs that only pretend,
-// if the provider that only pretends was chosen. They compute in this process,
-// where no sandbox bounds what they take, so that nobody else's callers get them.
+// where the provider that only pretends is. They compute in this process, and no
+// sandbox bounds what they take.
 func pretend(ec *engine.Config) {
-	if slices.Contains(append([]string{ec.Provider}, ec.Fallback...), "fake") {
+	if pretends(ec) {
 		ec.Kernels, ec.Runner = fake.Kernels{}, fake.Runner{}
 	}
 }
