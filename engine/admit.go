@@ -8,6 +8,17 @@ import (
 	"github.com/cove-sandbox/cove/internal/admission"
 )
 
+// memoryOf is what a session counts for in memory: that of its programs, and what
+// its workspace may hold in memory beyond the size that the settings give to all,
+// which would else be a way around every bound.
+func (e *Engine) memoryOf(s cove.Spec) cove.Bytes {
+	m := s.Resources.Memory
+	if s.Workspace.Kind != cove.WorkspaceDisk {
+		m += max(0, s.Workspace.Size-e.cfg.Defaults.Workspace.Size)
+	}
+	return m
+}
+
 // admit takes room for a session: what is free, then what eviction frees, then
 // what a wait brings.
 func (e *Engine) admit(ctx context.Context, l *lease, onFull cove.OnFull, told func(int)) (*admission.Ticket, error) {
@@ -16,7 +27,7 @@ func (e *Engine) admit(ctx context.Context, l *lease, onFull cove.OnFull, told f
 	if err != nil {
 		return nil, err
 	}
-	claim := admission.Claim{Tenant: s.Tenant, Memory: s.Spec.Resources.Memory, Quota: quota}
+	claim := admission.Claim{Tenant: s.Tenant, Memory: e.memoryOf(s.Spec), Quota: quota}
 	ticket, full := e.gate.Try(claim)
 	if full != nil && e.endDead(ctx) {
 		ticket, full = e.gate.Try(claim)
@@ -71,7 +82,7 @@ func (e *Engine) makeRoom(ctx context.Context) (int64, error) {
 func (e *Engine) evict(ctx context.Context, claim admission.Claim) []*admission.Ticket {
 	count, memory := e.gate.Shortfall(claim)
 	victims := e.idle(claim.Tenant)
-	if count <= 0 && memory <= 0 || !enough(victims, count, memory) {
+	if count <= 0 && memory <= 0 || !e.enough(victims, count, memory) {
 		return nil
 	}
 	var freed []*admission.Ticket
@@ -90,16 +101,16 @@ func (e *Engine) evict(ctx context.Context, claim admission.Claim) []*admission.
 		e.note(ctx, "session.evicted", s, "room for another session of the tenant")
 		freed = append(freed, ticket)
 		count--
-		memory -= s.Spec.Resources.Memory
+		memory -= e.memoryOf(s.Spec)
 	}
 	return freed
 }
 
 // enough reports whether stopping all of a list would free what is short.
-func enough(list []*lease, count int, memory cove.Bytes) bool {
+func (e *Engine) enough(list []*lease, count int, memory cove.Bytes) bool {
 	for _, l := range list {
 		count--
-		memory -= l.view().Spec.Resources.Memory
+		memory -= e.memoryOf(l.view().Spec)
 	}
 	return count <= 0 && memory <= 0
 }

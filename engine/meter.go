@@ -18,7 +18,7 @@ func (e *Engine) book(l *lease, now time.Time, over bool) {
 		l.mu.Unlock()
 		return
 	}
-	memory := l.rec.Spec.Resources.Memory
+	memory := e.memoryOf(l.rec.Spec)
 	if l.heldSince = now; over {
 		l.heldSince = time.Time{}
 	}

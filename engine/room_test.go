@@ -52,6 +52,37 @@ func TestAVictimThatCannotBeStoppedIsPassedOver(t *testing.T) {
 	}
 }
 
+// TestLargeWorkspacesInMemoryCount: who asks for a larger one than all have asks
+// for memory, and one on disk has none.
+func TestLargeWorkspacesInMemoryCount(t *testing.T) {
+	p := openEngine(t, func(c *engine.Config) { c.MaxMemory, c.Defaults.Workspace.Size = 2*cove.GiB, 500*cove.MiB }).As(boss)
+	if err := p.Admin().SetTenant(t.Context(), cove.Tenant{Name: cove.DefaultTenant, Quota: cove.Bounds{Memory: cove.GiB}}); err != nil {
+		t.Fatal(err)
+	}
+	small := cove.Resources{Memory: 16 * cove.MiB}
+	for name, tc := range map[string]struct {
+		w    cove.Workspace
+		want cove.Code
+	}{
+		"the usual":          {},
+		"a smaller one":      {w: cove.Workspace{Size: cove.MiB}},
+		"on disk":            {w: cove.Workspace{Kind: cove.WorkspaceDisk, Size: 20 * cove.GiB}},
+		"within the quota":   {w: cove.Workspace{Size: cove.GiB}},
+		"over the quota":     {w: cove.Workspace{Size: 2 * cove.GiB}, want: cove.Exhausted},
+		"more than there is": {w: cove.Workspace{Size: 20 * cove.GiB}, want: cove.Exhausted},
+	} {
+		s, err := p.Sessions().Open(t.Context(), cove.OpenRequest{Spec: cove.Spec{Resources: small, Workspace: tc.w}})
+		if cove.CodeOf(err) != tc.want {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err == nil {
+			if _, err := p.Sessions().Close(t.Context(), s.ID, false); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+}
+
 func TestPausedSessionsMakeRoomToo(t *testing.T) {
 	p := openEngine(t, oneRoom).As(boss)
 	s := mustOpen(t, p, cove.Spec{})

@@ -37,7 +37,7 @@ func (e *Engine) stats(p cove.Principal) *cove.Stats {
 		}
 		s.ActiveSessions++
 		s.SessionsByFlavor[rec.Spec.Flavor]++
-		s.Memory += rec.Spec.Resources.Memory
+		s.Memory += e.memoryOf(rec.Spec)
 		s.CPUs += rec.Spec.Resources.CPUs
 	}
 	return s
