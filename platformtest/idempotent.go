@@ -66,6 +66,16 @@ func (r *rig) has(power cove.Power) bool {
 	return slices.Contains(r.capabilities().Powers, power)
 }
 
+// written waits until a file is of a size: a program in the background was started
+// and may not have come to it yet.
+func (r *rig) written(p cove.Platform, id cove.ID, name string, size int) {
+	r.t.Helper()
+	r.eventually("a program has written "+name, func() bool {
+		info, err := p.Files(id).Stat(r.ctx, name)
+		return err == nil && int(info.Size) >= size
+	})
+}
+
 // everythingOnce: what creates does so once for a key and a request.
 func everythingOnce(t *testing.T, s *suite) {
 	r := s.start(t, Options{})
@@ -98,6 +108,7 @@ func everythingOnce(t *testing.T, s *suite) {
 			wantCode(t, err, cove.Invalid)
 		})
 	}
+	r.written(p, id, "f", len("ran\nran\n"))
 	same(t, "what two programs wrote", r.read(p, id, "f"), "ran\nran\n")
 }
 
@@ -121,6 +132,7 @@ func everythingOnceAtOnce(t *testing.T, s *suite) {
 			t.Errorf("%s: ten requests with one key made %d", name, len(seen))
 		}
 	}
+	r.written(p, id, "g", len("ran\n"))
 	same(t, "what one program wrote", r.read(p, id, "g"), "ran\n")
 }
 
