@@ -77,15 +77,29 @@ func (w *Watch) Revoke(id cove.ID) {
 	defer w.mu.Unlock()
 	now := time.Now()
 	if len(w.gone) >= maxGone {
-		for old, at := range w.gone {
-			if now.Sub(at) > goneFor {
-				delete(w.gone, old)
-			}
-		}
+		w.forgetOldest(now)
 	}
 	w.gone[id] = now
 	for _, cut := range w.callers[id] {
 		cut(noLonger("was revoked"))
+	}
+}
+
+// forgetOldest forgets the keys that were revoked long ago, or the one that was
+// revoked first. The caller holds mu.
+func (w *Watch) forgetOldest(now time.Time) {
+	var first cove.ID
+	for id, at := range w.gone {
+		if now.Sub(at) > goneFor {
+			delete(w.gone, id)
+			continue
+		}
+		if first == "" || at.Before(w.gone[first]) {
+			first = id
+		}
+	}
+	if len(w.gone) >= maxGone {
+		delete(w.gone, first)
 	}
 }
 
