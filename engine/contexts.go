@@ -109,7 +109,7 @@ func (e *Engine) runCode(ctx context.Context, l *lease, s *slot, sandbox cove.Sa
 	}
 	out.Context, out.Provider, out.Session = s.info.Name, l.provider(), l.id
 	e.tenants.count(l.tenant, tally{execs: 1})
-	e.tenants.add(l.tenant, cove.Consumption{CPU: out.CPU})
+	e.spend(l, out.CPU)
 	return out, l.settle(id, log, &out.Execution)
 }
 

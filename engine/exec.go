@@ -112,7 +112,7 @@ func (x *execution) finish(ctx context.Context) (*cove.Execution, error) {
 		return nil, errors.Join(err, x.log.Remove())
 	}
 	if !x.counted {
-		x.e.tenants.add(x.l.tenant, cove.Consumption{CPU: res.CPU})
+		x.e.spend(x.l, res.CPU)
 	}
 	if cause := context.Cause(ctx); cause != nil {
 		return nil, errors.Join(cause, x.log.Remove())

@@ -35,6 +35,7 @@ type lease struct {
 	abandon   context.CancelCauseFunc    // ends the wait for room; nil unless it waits
 	trial     *onTrial                   // what is on trial; nil unless rec.Trial is open
 	heldSince time.Time                  // up to when what it holds is booked; zero while it holds no sandbox
+	spent     time.Duration              // the sandbox's CPU time that is booked, or was before it was taken up
 }
 
 // leaseKey is what a session is found by.

@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"context"
 	"io"
+	"math"
 	"net"
 	"sync/atomic"
 	"time"
@@ -39,6 +41,50 @@ func (e *Engine) bookAll(tenant string) {
 			e.book(l, now, false)
 		}
 	}
+}
+
+// spend books the CPU time of a program.
+func (e *Engine) spend(l *lease, cpu time.Duration) {
+	l.mu.Lock()
+	l.spent += cpu
+	l.mu.Unlock()
+	e.tenants.add(l.tenant, cove.Consumption{CPU: cpu})
+}
+
+// countTime is how long a sandbox may take to say what it used.
+const countTime = 2 * time.Second
+
+// spendRest books, before a sandbox goes, the CPU time of programs that nobody
+// waited for: all that it counted, without what is booked. One that cannot say it
+// any more took what it took.
+func (e *Engine) spendRest(ctx context.Context, l *lease, sandbox cove.Sandbox) {
+	if sandbox == nil || e.cfg.Fleeting {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), countTime)
+	defer cancel()
+	u, err := sandbox.Usage(ctx)
+	l.mu.Lock()
+	rest := u.CPU - l.spent
+	l.spent = 0
+	l.mu.Unlock()
+	if err == nil && rest > 0 {
+		e.tenants.add(l.tenant, cove.Consumption{CPU: rest})
+	}
+}
+
+// spentBefore takes what a sandbox has used as booked: the last server booked it,
+// or it was lost with it. Nothing is counted twice.
+func (e *Engine) spentBefore(ctx context.Context, l *lease, sandbox cove.Sandbox) {
+	ctx, cancel := context.WithTimeout(ctx, countTime)
+	defer cancel()
+	u, err := sandbox.Usage(ctx)
+	if err != nil {
+		u.CPU = math.MaxInt64 / 2 // more than it will ever count
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.spent = u.CPU
 }
 
 // upTo counts what is read from r as sent into a tenant's sandbox.

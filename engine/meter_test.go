@@ -186,3 +186,77 @@ func TestBytesAreCounted(t *testing.T) {
 	}
 	step("a connection", true, true)
 }
+
+// worker makes sandboxes in which somebody works whom nobody waits for.
+type worker struct {
+	cove.Provider
+
+	took time.Duration
+}
+
+func (p *worker) Create(ctx context.Context, id cove.ID, spec cove.Spec) (cove.Sandbox, error) {
+	return p.with(p.Provider.Create(ctx, id, spec))
+}
+
+func (p *worker) Attach(ctx context.Context, id cove.ID) (cove.Sandbox, error) {
+	return p.with(p.Provider.Attach(ctx, id))
+}
+
+func (p *worker) with(s cove.Sandbox, err error) (cove.Sandbox, error) {
+	if err != nil {
+		return nil, err
+	}
+	return workplace{s, p}, nil
+}
+
+type workplace struct {
+	cove.Sandbox
+
+	p *worker
+}
+
+func (w workplace) Usage(ctx context.Context) (cove.Usage, error) {
+	u, err := w.Sandbox.Usage(ctx)
+	u.CPU += w.p.took
+	return u, err
+}
+
+// Unwrap lets [cove.As] find the powers below.
+func (w workplace) Unwrap() cove.Sandbox { return w.Sandbox }
+
+// TestTimeOfWhomNobodyWaitsFor: what programs leave behind counts with the end of
+// their sandbox, and not again after a restart.
+func TestTimeOfWhomNobodyWaitsFor(t *testing.T) {
+	w := newWorld(t)
+	var p *worker
+	open := func() (*engine.Engine, cove.Platform) {
+		e := w.open(func(c *engine.Config) {
+			p = &worker{Provider: c.Providers[0]}
+			c.Providers[0] = p
+		})
+		return e, e.As(boss)
+	}
+	e, pl := open()
+	s := mustOpen(t, pl, cove.Spec{})
+	sh(t, pl, s.ID, "true")
+	booked := used(t, pl).CPU
+	p.took = time.Hour
+	if _, err := pl.Sessions().Stop(t.Context(), s.ID); err != nil {
+		t.Fatal(err)
+	}
+	if got := used(t, pl).CPU; booked <= 0 || got != booked+time.Hour {
+		t.Errorf("after a stop %s, want %s and an hour", got, booked)
+	}
+	if _, err := pl.Sessions().Start(t.Context(), s.ID); err != nil {
+		t.Fatal(err)
+	}
+	w.shut(e, w.provider)
+	_, pl = open()
+	p.took = 0
+	if _, err := pl.Sessions().Close(t.Context(), s.ID, false); err != nil {
+		t.Fatal(err)
+	}
+	if got := used(t, pl).CPU; got != booked+time.Hour {
+		t.Errorf("after a restart %s", got)
+	}
+}

@@ -109,6 +109,7 @@ func (e *Engine) recoverLive(ctx context.Context, l *lease, s *cove.Session) err
 		l.change(func(r *cove.Session) { r.State, r.Cause = cove.Failed, cove.ReasonProviderDown })
 		return e.takeUp(ctx, l)
 	}
+	e.spentBefore(ctx, l, sandbox)
 	l.ticket = e.gate.Admit(admission.Claim{Tenant: s.Tenant, Memory: e.memoryOf(s.Spec)})
 	l.mu.Lock()
 	// Activity is not written down at every step, so nobody knows how long

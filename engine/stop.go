@@ -43,6 +43,7 @@ func (e *Engine) rest(ctx context.Context, l *lease) error {
 	l.rec.Counted = nil // what was kept goes with the sandbox
 	l.mu.Unlock()
 	e.bookLast(l)
+	e.spendRest(ctx, l, sandbox)
 	e.destroy(ctx, sandbox)
 	ticket.Leave()
 	return nil
@@ -175,6 +176,7 @@ func (e *Engine) end(ctx context.Context, l *lease, cause string) error {
 	l.sandbox, l.ticket = nil, nil
 	l.mu.Unlock()
 	e.bookLast(l)
+	e.spendRest(ctx, l, sandbox)
 	e.destroy(ctx, sandbox)
 	ticket.Leave()
 	l.dropOutputs()
