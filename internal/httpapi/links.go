@@ -54,6 +54,9 @@ func linkRoutes() []route {
 }
 
 func (c *call) linkFile(w wire.FileLinkRequest) (cove.Link, error) {
+	if err := c.unkeyed("; a link that nobody uses is over by itself"); err != nil {
+		return cove.Link{}, err
+	}
 	req, put, err := w.Cove(c.session())
 	if err != nil {
 		return cove.Link{}, err
@@ -65,6 +68,9 @@ func (c *call) linkFile(w wire.FileLinkRequest) (cove.Link, error) {
 }
 
 func (c *call) linkPort(w wire.LinkRequest) (cove.Link, error) {
+	if err := c.unkeyed("; a link that nobody uses is over by itself"); err != nil {
+		return cove.Link{}, err
+	}
 	port, err := strconv.Atoi(c.r.PathValue("port"))
 	if err != nil {
 		return cove.Link{}, cove.InvalidField("port", "%.40q is not a port; use 1 to 65535", c.r.PathValue("port"))
@@ -77,6 +83,9 @@ func (c *call) linkPort(w wire.LinkRequest) (cove.Link, error) {
 }
 
 func (c *call) linkLogin(w wire.LinkRequest) (cove.Link, error) {
+	if err := c.unkeyed("; a link that nobody uses is over by itself"); err != nil {
+		return cove.Link{}, err
+	}
 	ttl, err := w.TTL()
 	if err != nil {
 		return cove.Link{}, err

@@ -277,3 +277,18 @@ func TestServerWithoutTickets(t *testing.T) {
 		}
 	}
 }
+
+// TestNoKeyWithoutEffect: a key that would change nothing is refused.
+func TestNoKeyWithoutEffect(t *testing.T) {
+	r, _ := serveLinks(t)
+	for path, body := range map[string]string{
+		"/api/code": `{"code":"1"}`, "/api/login-links": "{}", "/api/sandboxes/x/ports/80": "{}", "/api/sandboxes/x/files/url": `{"path":"f"}`,
+	} {
+		if a := r.send("POST", path, body, "Idempotency-Key", "k"); a.status != 400 || !strings.Contains(a.body, "Idempotency-Key") {
+			t.Errorf("%s: %d %s", path, a.status, a.body)
+		}
+	}
+	if len(r.fake.calls) != 0 {
+		t.Errorf("the platform was asked: %v", r.fake.calls)
+	}
+}

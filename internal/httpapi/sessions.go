@@ -44,6 +44,14 @@ const idempotencyKey = "Idempotency-Key"
 
 func (c *call) idempotencyKey() string { return c.r.Header.Get(idempotencyKey) }
 
+// unkeyed refuses a key where a repeat does the same again.
+func (c *call) unkeyed(instead string) error {
+	if c.idempotencyKey() == "" {
+		return nil
+	}
+	return cove.InvalidField(idempotencyKey, "cannot keep this from being done twice; leave it out%s", instead)
+}
+
 func (c *call) open() error {
 	w, err := decode[wire.OpenRequest](c)
 	if err != nil {

@@ -48,6 +48,9 @@ func (c *call) templates() (wire.Page[wire.Template], error) {
 
 // callCode runs code in the session that the request names, or in a new one.
 func (c *call) callCode() error {
+	if err := c.unkeyed(", or open the session with it and run the code there"); err != nil {
+		return err
+	}
 	w, err := decode[wire.CodeCall](c)
 	if err != nil {
 		return err
