@@ -49,9 +49,12 @@ func (p *probes) of(ctx context.Context, provider cove.Provider) (cove.Capabilit
 	if ok && time.Since(was.at) < probeAge {
 		return was.caps, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, probeTime)
+	short, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
-	caps, err := provider.Probe(ctx)
+	caps, err := provider.Probe(short)
+	if err != nil && ctx.Err() != nil {
+		return caps, ctx.Err() // the caller's doing, not the provider's
+	}
 	if err != nil {
 		return caps, cove.Wrap(cove.Unavailable, err, "provider %s cannot be probed", provider.Name()).Remedy("see cove doctor")
 	}

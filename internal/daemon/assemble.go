@@ -227,6 +227,9 @@ func ready(ctx context.Context, cfg config.Config, list []cove.Provider) error {
 			continue // the engine refuses it by name
 		}
 		caps, err := list[i].Probe(ctx)
+		if err != nil && ctx.Err() != nil {
+			return ctx.Err() // whoever starts it has left
+		}
 		if err != nil {
 			return cove.Wrap(cove.Unavailable, err, "SANDBOX_PROVIDER: provider %s cannot be probed", name).Remedy("see cove doctor")
 		}

@@ -206,3 +206,13 @@ func TestServerSaysWhichSettingsItDoesNotUse(t *testing.T) {
 		t.Errorf("%d lines in\n%s", n, log.text.String())
 	}
 }
+
+// TestLeftWhileItStarts: who leaves while a platform starts is not told that a
+// provider is to blame.
+func TestLeftWhileItStarts(t *testing.T) {
+	ctx, leave := context.WithCancel(t.Context())
+	leave()
+	if _, err := daemon.OneShot(ctx, settings(t), cove.Spec{}, false); cove.CodeOf(err) != cove.Canceled {
+		t.Errorf("got %v", err)
+	}
+}
