@@ -75,7 +75,8 @@ var allowed = map[string][]string{
 		"internal/archive", "internal/audit", "internal/auth", "internal/config", "internal/httpapi", "internal/measure", "internal/policy", "internal/preview",
 		"internal/telemetry", "internal/ticket", "internal/wire",
 	},
-	"internal/cli": {"", "client", "internal/config", "internal/daemon", "internal/measure", "internal/policy", "internal/wire", "provider/providertest/escape"},
+	"internal/daemon/daemontest": {"internal/config", "internal/daemon"},
+	"internal/cli":               {"", "client", "internal/config", "internal/daemon", "internal/measure", "internal/policy", "internal/wire", "provider/providertest/escape"},
 
 	// With the tag lean, cmd/cove also imports internal/config and internal/whole.
 	"internal/whole": {},

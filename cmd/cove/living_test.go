@@ -34,12 +34,7 @@ type living struct {
 // answer, and not a byte is lost. Then what keeps them is killed, and after the
 // next start nothing is left.
 func TestSessionsOutliveTheServer(t *testing.T) {
-	switch ready, err := localReady(); {
-	case err != nil:
-		t.Fatal(err)
-	case !ready:
-		t.Skip("the provider local cannot make sandboxes here; cove doctor says why")
-	}
+	needLocal(t)
 	home := filepath.Join(t.TempDir(), "home")
 	end := server(t, home, "local")
 	c := connect(t, home)

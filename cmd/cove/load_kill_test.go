@@ -273,12 +273,7 @@ func (v *visitors) check(t *testing.T, c *client.Client) (all []*living) {
 // A server is killed while programs run, files go in and out and sessions come and
 // go. After a restart every answer it gave is true.
 func TestNoAnswerLiesAfterAKill(t *testing.T) {
-	switch ready, err := localReady(); {
-	case err != nil:
-		t.Fatal(err)
-	case !ready:
-		t.Skip("the provider local cannot make sandboxes here; cove doctor says why")
-	}
+	needLocal(t)
 	home := filepath.Join(t.TempDir(), "home")
 	end := server(t, home, "local")
 	c := connect(t, home)

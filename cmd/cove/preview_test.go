@@ -19,20 +19,15 @@ import (
 
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/client"
+	"github.com/cove-sandbox/cove/internal/linux/linuxtest"
 )
 
 // A real application in a real sandbox is shown to a browser: pages, its own
 // login, events and a WebSocket. When the session ends, so does all of it.
 func TestPreviewOfARealApplication(t *testing.T) {
-	switch ready, err := localReady(); {
-	case err != nil:
-		t.Fatal(err)
-	case !ready:
-		t.Skip("the provider local cannot make sandboxes here; cove doctor says why")
-	}
-	if _, err := os.Stat("/usr/bin/python3"); err != nil {
-		t.Skip("the application needs /usr/bin/python3")
-	}
+	needLocal(t)
+	_, err := os.Stat("/usr/bin/python3") // which the application is written for
+	linuxtest.Need(t, err)
 	t.Setenv("COVE_PREVIEW_ADDR", "127.0.0.1:0")
 	home := filepath.Join(t.TempDir(), "home")
 	end := server(t, home, "local")

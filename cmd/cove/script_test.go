@@ -225,6 +225,17 @@ func localReady() (bool, error) {
 	return caps.Ready, err
 }
 
+// needLocal goes on where the provider makes sandboxes.
+func needLocal(t *testing.T) {
+	t.Helper()
+	switch ready, err := localReady(); {
+	case err != nil:
+		t.Fatal(err)
+	case !ready:
+		t.Skip("the provider local cannot make sandboxes here; cove doctor says why")
+	}
+}
+
 // listen NAME: something on the host's loopback that answers, for the time of
 // the script; its port goes into a variable.
 func listen(ts *testscript.TestScript, _ bool, args []string) {

@@ -30,12 +30,7 @@ func newUnit(t *testing.T) *unit {
 	if os.Geteuid() != 0 {
 		t.Skip("the unit is for root")
 	}
-	switch ready, err := localReady(); {
-	case err != nil:
-		t.Fatal(err)
-	case !ready:
-		t.Skip("the provider local cannot make sandboxes here; cove doctor says why")
-	}
+	needLocal(t)
 	text, err := os.ReadFile("../../deploy/cove.service")
 	if err != nil {
 		t.Fatal(err)

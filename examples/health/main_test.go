@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,8 +13,7 @@ import (
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/client"
 	"github.com/cove-sandbox/cove/inprocess"
-	"github.com/cove-sandbox/cove/internal/config"
-	"github.com/cove-sandbox/cove/internal/daemon"
+	"github.com/cove-sandbox/cove/internal/daemon/daemontest"
 	"github.com/cove-sandbox/cove/provider/local"
 	"github.com/cove-sandbox/cove/provider/providertest"
 )
@@ -28,36 +26,10 @@ func TestMain(m *testing.M) {
 // serve runs a server with room for one session and returns its URL and key.
 func serve(t *testing.T, provider string) (url, key string) {
 	t.Helper()
-	env := map[string]string{
-		"COVE_HOME": filepath.Join(t.TempDir(), "home"), "COVE_ADDR": "127.0.0.1:0", "SANDBOX_PROVIDER": provider,
-		"POOL_SIZE": "0", "MSB_MAX_SESSIONS": "1", "MSB_ENABLE_LRU_EVICTION": "false",
-	}
-	cfg, err := config.Load(config.Sources{Env: func(name string) (string, bool) { v, ok := env[name]; return v, ok }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	ready, ended := make(chan daemon.Ready, 1), make(chan error, 1)
-	go func() {
-		ended <- daemon.Serve(ctx, cfg, daemon.Options{Logger: slog.New(slog.DiscardHandler), Ready: func(r daemon.Ready) { ready <- r }})
-	}()
-	var r daemon.Ready
-	select {
-	case r = <-ready:
-	case err := <-ended:
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+	at, key := daemontest.Serve(t, map[string]string{
+		"SANDBOX_PROVIDER": provider, "POOL_SIZE": "0", "MSB_MAX_SESSIONS": "1", "MSB_ENABLE_LRU_EVICTION": "false",
 	})
-	text, err := os.ReadFile(r.KeyFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r.URL, strings.TrimSpace(string(text))
+	return at.URL, key
 }
 
 const healthy = `ok    the server answers

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,8 +14,7 @@ import (
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/client"
 	"github.com/cove-sandbox/cove/inprocess"
-	"github.com/cove-sandbox/cove/internal/config"
-	"github.com/cove-sandbox/cove/internal/daemon"
+	"github.com/cove-sandbox/cove/internal/daemon/daemontest"
 	sandbox "github.com/cove-sandbox/cove/provider/local"
 	"github.com/cove-sandbox/cove/provider/providertest"
 )
@@ -118,38 +116,14 @@ func play(t *testing.T, program string, env []string) string {
 // serve runs a server as cove serve does, and returns what a client must know.
 func serve(t *testing.T, settings []string) []string {
 	t.Helper()
-	env := map[string]string{"COVE_HOME": filepath.Join(t.TempDir(), "home"), "COVE_ADDR": "127.0.0.1:0"}
+	env := map[string]string{}
 	for _, s := range settings {
 		name, value, _ := strings.Cut(s, "=")
 		env[name] = value
 	}
-	cfg, err := config.Load(config.Sources{Env: func(name string) (string, bool) { v, ok := env[name]; return v, ok }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	ready, ended := make(chan daemon.Ready, 1), make(chan error, 1)
-	go func() {
-		ended <- daemon.Serve(ctx, cfg, daemon.Options{Logger: slog.New(slog.DiscardHandler), Ready: func(r daemon.Ready) { ready <- r }})
-	}()
-	var r daemon.Ready
-	select {
-	case r = <-ready:
-	case err := <-ended:
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		tidy(t, r.Socket)
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
-	key, err := os.ReadFile(r.KeyFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return []string{"COVE_URL=" + r.URL, "COVE_API_KEY=" + strings.TrimSpace(string(key))}
+	at, key := daemontest.Serve(t, env)
+	t.Cleanup(func() { tidy(t, at.Socket) })
+	return []string{"COVE_URL=" + at.URL, "COVE_API_KEY=" + key}
 }
 
 // tidy ends the session that expired: nobody would, without the server.

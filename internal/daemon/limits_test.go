@@ -51,7 +51,13 @@ func plug(t *testing.T, pairs ...string) *wired {
 // send makes a request about the session.
 func (w *wired) send(method, path string, body io.Reader, header ...string) (status int, text string) {
 	w.t.Helper()
-	req, err := http.NewRequestWithContext(w.t.Context(), method, w.url+"/api/sandboxes/"+string(w.id)+path, body)
+	return w.ask(method, "/api/sandboxes/"+string(w.id)+path, body, header...)
+}
+
+// ask makes a request.
+func (w *wired) ask(method, path string, body io.Reader, header ...string) (status int, text string) {
+	w.t.Helper()
+	req, err := http.NewRequestWithContext(w.t.Context(), method, w.url+path, body)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -2,8 +2,6 @@ package daemon_test
 
 import (
 	"errors"
-	"io"
-	"net/http"
 	"strings"
 	"testing"
 
@@ -19,24 +17,7 @@ func (w *wired) tool(path, body string, header ...string) (status int, text stri
 	if body == "" {
 		method = "GET"
 	}
-	req, err := http.NewRequestWithContext(w.t.Context(), method, w.url+path, strings.NewReader(body))
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	req.Header.Set("Authorization", "Bearer "+w.key)
-	for i := 0; i+1 < len(header); i += 2 {
-		req.Header.Set(header[i], header[i+1])
-	}
-	resp, err := w.http.Do(req)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	data, err := io.ReadAll(resp.Body)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return resp.StatusCode, string(data)
+	return w.ask(method, path, strings.NewReader(body), header...)
 }
 
 func TestAnalyze(t *testing.T) {
