@@ -2,10 +2,10 @@
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test build bench check cover fmt fuzz golden clean
+.PHONY: help run run-agent-microsandbox test test-microsandbox build bench check cover fmt fuzz golden matrix clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: build ## set up what is missing, build, start the server on 127.0.0.1:8000
 	@scripts/run.sh $(ARGS)
@@ -13,6 +13,14 @@ run: build ## set up what is missing, build, start the server on 127.0.0.1:8000
 test: ## set up what is missing, run every test that can run here (ARGS="-run X ./engine")
 	@scripts/setup.sh test
 	@scripts/test.sh $(ARGS)
+
+test-microsandbox: ## test the provider microsandbox; RUN_MICROSANDBOX_TESTS=1 also with a live one, as the MSB_ settings name it
+	@scripts/setup.sh test
+	@scripts/msb.sh >/dev/null || echo "going on without msb" >&2
+	@scripts/test.sh $(ARGS) ./provider/microsandbox/... ./internal/mailbox/...
+
+run-agent-microsandbox: build ## start the server with provider microsandbox, as the MSB_ settings say
+	@SANDBOX_PROVIDER=microsandbox scripts/run.sh $(ARGS)
 
 build: ## build bin/cove, one static executable
 	@scripts/setup.sh build
@@ -38,6 +46,10 @@ fuzz: ## run every fuzz target (FUZZTIME=30s each)
 
 golden: ## rewrite the files that tests compare with
 	@scripts/golden.sh
+
+matrix: ## run the conformance suite on every provider and print what passes where (ARGS=-write: into docs/providers.md)
+	@scripts/setup.sh test
+	@scripts/matrix.sh $(ARGS)
 
 clean: ## remove what was built
 	@rm -rf bin .cache

@@ -55,6 +55,7 @@ type Stats struct {
 	Opened           int64          `json:"opened"` // Open calls that succeeded
 	Reused           int64          `json:"reused"` // those that found a live session
 	Executions       int64          `json:"executions"`
+	Runs             int            `json:"active_runs"` // questions to data that go on
 	Volumes          []Volume       `json:"volumes"`
 	Provider         string         `json:"provider"`
 	Node             string         `json:"node_id"`
@@ -70,7 +71,7 @@ func (s Stats) ReuseRate() float64 {
 
 // TaskStatus describes one background task.
 type TaskStatus struct {
-	Name      string        `json:"name"` // expiry, orphans, pool, records
+	Name      string        `json:"name"` // expiry, orphans, pool, room, records, and artifacts where some are kept
 	State     TaskState     `json:"state"`
 	Interval  time.Duration `json:"interval"`
 	Runs      int64         `json:"runs"`
@@ -107,5 +108,6 @@ const (
 type ProviderReport struct {
 	Name         string       `json:"name"`
 	Default      bool         `json:"default"`
+	Fallback     int          `json:"fallback,omitempty"` // its place in the order of those that serve where the default is not ready, from 1
 	Capabilities Capabilities `json:"capabilities"`
 }

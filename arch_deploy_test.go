@@ -263,3 +263,22 @@ func TestCompose(t *testing.T) {
 		t.Errorf("Prometheus reads %+v", s)
 	}
 }
+
+// TestBuildReplacesNoDevice: an output is replaced by a rename, which would take
+// /dev/null away from a machine whose root builds to it.
+func TestBuildReplacesNoDevice(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if out, err := exec.CommandContext(t.Context(), "mkfifo", pipe).CombinedOutput(); err != nil {
+		t.Skipf("no pipe can be made: %v: %s", err, out)
+	}
+	out, err := exec.CommandContext(t.Context(), "scripts/build.sh", pipe).CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "is not a file") {
+		t.Errorf("it was built to a pipe: %v: %s", err, out)
+	}
+	if info, err := os.Lstat(pipe); err != nil || info.Mode().Type() != os.ModeNamedPipe {
+		t.Errorf("the pipe is %v (%v)", info, err)
+	}
+	if strings.Contains(readFile(t, "scripts/check.sh"), "build.sh /dev/") {
+		t.Error("scripts/check.sh builds to a device")
+	}
+}

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/cove-sandbox/cove"
 )
 
 var (
@@ -16,6 +18,21 @@ var (
 	heading = regexp.MustCompile(`(?m)^#{1,6} +(.+)$`)
 	notSlug = regexp.MustCompile(`[^\p{L}\p{N}_ -]`)
 )
+
+// TestScopesAreTold looks for every scope where keys are explained.
+func TestScopesAreTold(t *testing.T) {
+	for _, file := range []string{"docs/tenants.md", "internal/cli/testdata/help/cove_key_create.txt"} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, scope := range cove.Scopes() {
+			if !strings.Contains(string(text), string(scope)) {
+				t.Errorf("%s does not tell of the scope %s", file, scope)
+			}
+		}
+	}
+}
 
 // TestLinks follows every link of the documentation that stays in the
 // repository, to the file and to the heading.

@@ -19,14 +19,16 @@ var (
 	message = regexp.MustCompile("(?m)^\\| `([^`]+)` \\|")
 )
 
-// TestMessages demands that each message that docs/troubleshooting.md explains is
-// one that the program can say.
+// TestMessages demands that each message that docs/troubleshooting.md and
+// docs/providers.md explain is one that the program can say.
 func TestMessages(t *testing.T) {
 	text, err := os.ReadFile("docs/troubleshooting.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := message.FindAllStringSubmatch(string(text), -1)
+	_, providers, _ := strings.Cut(readFile(t, "docs/providers.md"), "\n## Troubleshooting")
+	providers, _, _ = strings.Cut(providers, "\n## ")
+	found := message.FindAllStringSubmatch(string(text)+providers, -1)
 	if len(found) < 30 {
 		t.Errorf("only %d messages", len(found))
 	}

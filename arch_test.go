@@ -22,41 +22,89 @@ var allowed = map[string][]string{
 
 	"engine":       {"", "internal/admission", "internal/pool", "internal/spool", "internal/task"},
 	"client":       {"", "internal/wire", "retry"},
+	"agenttool":    {""},
 	"retry":        {""},
 	"inprocess":    {"", "internal/config", "internal/daemon", "provider/local", "retry"},
 	"platformtest": {""},
 
-	"provider/fake":         {""},
-	"provider/all":          {"", "provider/fake", "provider/local"},
-	"provider/local":        {"", "internal/egress", "internal/guest", "internal/guest/agent", "internal/keeper", "internal/linux/*", "provider/local/fence"},
-	"provider/local/fence":  {"internal/guest/protocol", "internal/linux/*"},
-	"provider/providertest": {"", "provider/providertest/escape"},
+	"provider/fake":          {""},
+	"provider/alltest":       {"", "provider/docker", "provider/gvisor", "provider/local", "provider/providertest"},
+	"provider/all":           {"", "provider/docker", "provider/e2b", "provider/fake", "provider/gvisor", "provider/local", "provider/microsandbox"},
+	"provider/local":         {"", "internal/egress", "internal/guest", "internal/guest/agent", "internal/keeper", "internal/linux/*", "internal/roster", "internal/template", "provider/local/fence"},
+	"provider/gvisor":        {"", "internal/egress", "internal/guest", "internal/gvisorexe", "internal/linux/*", "internal/roster", "internal/template", "provider/gvisor/warden"},
+	"provider/gvisor/warden": {""},
+	"provider/docker":        {"", "internal/egress", "internal/guest", "internal/roster"},
+	"provider/microsandbox":  {"", "internal/guest", "internal/mailbox"},
+	"provider/e2b":           {"", "internal/guest"},
+	"provider/e2b/e2btest":   {""},
+	"provider/local/fence":   {"internal/guest/protocol", "internal/linux/*"},
+	"provider/providertest":  {"", "provider/providertest/escape"},
 
-	"provider/providertest/escape": {""},
+	"provider/providertest/escape":  {""},
+	"provider/microsandbox/msbtest": {""},
 
 	"store/memory":    {""},
 	"store/sqlite":    {""},
 	"store/storetest": {""},
 
-	"internal/admission": {""},
-	"internal/archive":   {""},
-	"internal/audit":     {""},
-	"internal/auth":      {""},
-	"internal/config":    {""},
-	"internal/docstest":  {},
-	"internal/egress":    {""},
-	"internal/measure":   {""},
-	"internal/policy":    {""},
-	"internal/pool":      {""},
-	"internal/preview":   {""},
-	"internal/spool":     {""},
-	"internal/task":      {""},
-	"internal/telemetry": {""},
-	"internal/ticket":    {""},
-	"internal/wire":      {""},
+	"internal/admission":     {""},
+	"internal/analyze":       {"", "internal/pypolicy/fact", "internal/talk"},
+	"internal/archive":       {""},
+	"internal/artifact":      {""},
+	"internal/audit":         {"", "internal/flock"},
+	"internal/auth":          {""},
+	"internal/config":        {""},
+	"internal/docstest":      {},
+	"internal/egress":        {""},
+	"internal/flock":         {},
+	"internal/gvisorexe":     {"", "internal/packed"},
+	"internal/kernel":        {"", "internal/talk"},
+	"internal/measure":       {""},
+	"internal/packed":        {""},
+	"internal/policy":        {"", "internal/scope"},
+	"internal/pool":          {""},
+	"internal/preview":       {""},
+	"internal/rootfs":        {"", "internal/flock"},
+	"internal/roster":        {""},
+	"internal/scope":         {""},
+	"internal/sdktest":       {},
+	"internal/spool":         {""},
+	"internal/talk":          {""},
+	"internal/talk/talktest": {""},
+	"internal/task":          {""},
+	"internal/telemetry":     {""},
+	"internal/template":      {""},
+	"internal/ticket":        {""},
+	"internal/wire":          {""},
+
+	// What sandboxes have in them, and where that comes from.
+	"internal/rootfs/debian":   {"", "internal/rootfs"},
+	"internal/rootfs/image":    {"", "internal/rootfs"},
+	"internal/rootfs/registry": {""},
+
+	// Questions to data: the engine that answers SQL, what may be asked, who answers.
+	"internal/duckdb":         {"", "internal/duckdb/ask", "internal/talk"},
+	"internal/duckdb/ask":     {},
+	"internal/duckexe":        {"", "internal/packed"},
+	"internal/sqlpolicy":      {""},
+	"internal/pypolicy":       {"", "internal/pypolicy/fact"},
+	"internal/pypolicy/fact":  {""},
+	"internal/dataset":        {""},
+	"internal/dataset/sample": {},
+	"internal/datarun":        {"", "internal/dataset", "internal/datarun/pyrun", "internal/duckdb", "internal/duckdb/ask", "internal/pypolicy", "internal/pypolicy/fact", "internal/sqlpolicy"},
+	"internal/datarun/pyrun":  {"", "internal/duckdb/ask"},
+	"internal/chat":           {""},
+	"internal/chat/openai":    {"", "internal/chat"},
+	"internal/chat/modeltest": {},
+	"platformtest/dataruns":   {""},
 
 	"docs":             {},
-	"internal/httpapi": {"", "docs", "internal/wire"},
+	"internal/httpapi": {"", "agenttool", "docs", "internal/wire"},
+
+	// The faces: what clients of other systems find.
+	"internal/e2bapi":    {""},
+	"internal/msbapi":    {""},
+	"internal/mcpserver": {"", "agenttool"},
 
 	// The kernel's primitives: each package wraps one, none knows what for.
 	"internal/linux/*":        {"internal/linux"},
@@ -65,30 +113,37 @@ var allowed = map[string][]string{
 
 	// The agent inside a sandbox, the protocol it speaks, and who drives it.
 	"internal/guest":          {"", "internal/guest/protocol", "internal/linux/solo"},
-	"internal/guest/agent":    {"internal/guest/protocol", "internal/linux/forkexec"},
+	"internal/guest/agent":    {"internal/guest/protocol", "internal/linux/forkexec", "internal/linux/seccomp"},
 	"internal/guest/protocol": {},
-	"internal/keeper":         {"", "internal/egress", "internal/guest/protocol", "internal/spool"},
+	"internal/keeper":         {"", "internal/egress", "internal/flock", "internal/guest/protocol", "internal/spool"},
+
+	// The way to an agent where programs can only be run and waited for.
+	"internal/mailbox": {"internal/guest/agent", "internal/guest/protocol"},
 
 	// daemon puts the parts together, cli is what people type.
 	"internal/daemon": {
 		"", "client", "engine", "provider/all", "provider/fake", "provider/providertest/escape", "store/memory", "store/sqlite",
-		"internal/archive", "internal/audit", "internal/auth", "internal/config", "internal/httpapi", "internal/measure", "internal/policy", "internal/preview",
+		"internal/analyze", "internal/archive", "internal/artifact", "internal/audit", "internal/auth", "internal/config", "internal/httpapi", "internal/kernel", "internal/measure", "internal/policy", "internal/preview",
+		"internal/chat", "internal/chat/openai", "internal/datarun", "internal/dataset", "internal/duckdb", "internal/duckexe",
+		"internal/rootfs", "internal/rootfs/*", "internal/scope",
+		"internal/e2bapi", "internal/mcpserver", "internal/msbapi",
 		"internal/telemetry", "internal/ticket", "internal/wire",
 	},
-	"internal/daemon/daemontest": {"internal/config", "internal/daemon"},
-	"internal/cli":               {"", "client", "internal/config", "internal/daemon", "internal/measure", "internal/policy", "internal/wire", "provider/providertest/escape"},
+	"internal/daemon/daemontest": {"", "client", "internal/chat/modeltest", "internal/config", "internal/daemon", "platformtest/dataruns", "provider/providertest"},
+	"internal/cli":               {"", "agenttool", "client", "internal/config", "internal/daemon", "internal/dataset/sample", "internal/mcpserver", "internal/measure", "internal/policy", "internal/wire", "provider/providertest/escape"},
 
 	// With the tag lean, cmd/cove also imports internal/config and internal/whole.
 	"internal/whole": {},
 	"cmd/cove":       {"internal/cli", "internal/config", "internal/whole", "provider/local", "provider/providertest/escape"},
-	"cmd/cove-agent": {"internal/guest/agent", "provider/local/fence"},
+	"cmd/cove-agent": {"internal/guest/agent", "internal/mailbox", "provider/local/fence"},
 	"bench": {
-		"", "client", "engine", "provider/fake", "provider/local", "store/sqlite",
-		"internal/archive", "internal/audit", "internal/guest", "internal/keeper", "internal/measure", "internal/policy",
+		"", "client", "engine", "inprocess", "provider/docker", "provider/fake", "provider/gvisor", "provider/local", "store/sqlite",
+		"internal/archive", "internal/audit", "internal/dataset/sample", "internal/duckdb/ask", "internal/guest", "internal/keeper", "internal/kernel", "internal/measure", "internal/policy", "internal/rootfs",
 	},
 	// Programs as others would write them: they see what others see.
-	"examples/*":          {"", "client", "inprocess"},
+	"examples/*":          {"", "agenttool", "client", "inprocess"},
 	"scripts/coverreport": {},
+	"scripts/matrix":      {"provider/providertest"},
 	"scripts/testreport":  {},
 }
 
@@ -99,23 +154,31 @@ var importers = map[string]struct {
 	packages []string
 	why      string // there is more than one importer
 }{
-	"github.com/coder/websocket": {packages: []string{"internal/httpapi"}},
-	"github.com/goccy/go-yaml":   {packages: []string{"internal/config"}},
-	"github.com/spf13/cobra":     {packages: []string{"internal/cli"}},
-	"golang.org/x/net":           {packages: []string{"internal/egress"}},
-	"golang.org/x/term":          {packages: []string{"internal/cli"}},
-	"modernc.org/sqlite":         {packages: []string{"store/sqlite"}},
-	"pgregory.net/rapid":         {packages: []string{"store/storetest"}},
+	"github.com/coder/websocket":    {packages: []string{"internal/httpapi"}},
+	"github.com/containerd/errdefs": {packages: []string{"provider/docker"}},
+	"github.com/goccy/go-yaml":      {packages: []string{"internal/config"}},
+	"github.com/moby/moby/api":      {packages: []string{"provider/docker"}},
+	"github.com/moby/moby/client":   {packages: []string{"provider/docker"}},
+	"github.com/spf13/cobra":        {packages: []string{"internal/cli"}},
+	"golang.org/x/net":              {packages: []string{"internal/egress"}},
+	"golang.org/x/term":             {packages: []string{"internal/cli"}},
+	"modernc.org/sqlite":            {packages: []string{"store/sqlite"}},
+	"pgregory.net/rapid":            {packages: []string{"store/storetest"}},
+
+	"github.com/google/go-containerregistry": {packages: []string{"internal/rootfs/registry"}},
+
+	"github.com/google/jsonschema-go":        {packages: []string{"internal/mcpserver"}},
+	"github.com/modelcontextprotocol/go-sdk": {packages: []string{"internal/mcpserver"}},
 
 	"github.com/prometheus/client_golang": {packages: []string{"internal/telemetry"}},
 	"go.opentelemetry.io/otel":            {packages: []string{"internal/telemetry"}},
 
 	"github.com/google/go-cmp": {
-		packages: []string{"platformtest", "provider/providertest", "store/storetest"},
+		packages: []string{"platformtest", "platformtest/dataruns", "provider/providertest", "store/storetest"},
 		why:      "a suite is a test in a package of its own",
 	},
 	"golang.org/x/sys": {
-		packages: []string{"internal/daemon", "internal/guest", "internal/guest/agent", "internal/guest/protocol", "internal/keeper", "internal/linux/*", "internal/whole", "provider/local", "provider/local/fence", "provider/providertest/escape"},
+		packages: []string{"internal/daemon", "internal/guest", "internal/guest/agent", "internal/guest/protocol", "internal/keeper", "internal/linux/*", "internal/mailbox", "internal/whole", "provider/gvisor", "provider/local", "provider/local/fence", "provider/providertest/escape"},
 		why:      "it is the kernel's own vocabulary, not something to replace",
 	},
 	"mvdan.cc/sh/v3": {

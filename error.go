@@ -60,6 +60,12 @@ const (
 	ReasonKeyQuota         = "key_quota"         // exhausted: the key has as many sessions as it may
 	ReasonRateLimited      = "rate_limited"      // exhausted: the key asks too often
 	ReasonLimitNotEnforced = "limit"             // unsupported: a limit that cannot be enforced here
+	ReasonNoSession        = "no_such_session"   // not_found: nobody knows of it, or it is not yours
+	ReasonConnection       = "connection"        // unavailable: no answer, or none of Cove's
+	ReasonConfiguration    = "configuration"     // invalid or unavailable: a setting does not fit
+	ReasonSandboxCreation  = "sandbox_creation"  // unavailable and others: the provider could not make one
+	ReasonCodeFailed       = "code_failed"       // any: code that failed, as an error
+	ReasonCommandFailed    = "command_failed"    // any: a program that failed, as an error
 )
 
 // Error is the only error type that crosses a package boundary of the platform.
@@ -87,10 +93,16 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Is reports whether target is the code of e.
+// Is reports whether target is the code of e, or a class that e is of.
 func (e *Error) Is(target error) bool {
-	c, ok := target.(Code)
-	return ok && c == e.Code
+	switch target := target.(type) {
+	case Code:
+		return target == e.Code
+	case Class:
+		reason, _ := e.Details["reason"].(string)
+		return target.is(e.Code, reason)
+	}
+	return false
 }
 
 // With returns a copy of e with one more detail.

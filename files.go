@@ -5,7 +5,9 @@ import (
 	"io"
 	"io/fs"
 	"iter"
+	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // Files is a sandbox's file tree. A Sandbox has one, and a Platform has one
@@ -49,6 +51,11 @@ type Files interface {
 	// with Kind Watching, after which no change is missed; a reader that is too
 	// slow gets a Change with Kind Overflow and must look for itself.
 	Watch(ctx context.Context, dir string) iter.Seq2[Change, error]
+	// Tag gives a file or directory attributes of its own, such as
+	// [FileInfo.Meta] shows; those that meta does not name stay, and links are
+	// followed. Write replaces a file, and with it its attributes. Meta must
+	// hold to [CheckMeta]. Where the tree has no attributes it is Unsupported.
+	Tag(ctx context.Context, name string, meta map[string]string) error
 }
 
 // FileInfo describes one file. Path is absolute.
@@ -58,6 +65,13 @@ type FileInfo struct {
 	Mode     fs.FileMode `json:"mode"`
 	Modified time.Time   `json:"modified"`
 	Link     string      `json:"link,omitempty"` // where a symbolic link points
+	UID      int         `json:"uid"`            // whose it is, by the sandbox's numbers; -1 where nobody knows
+	GID      int         `json:"gid"`
+
+	// Meta is the file's own attributes: extended ones of the class user,
+	// without that word. Those that are no text, and what is beyond the bounds
+	// of [CheckMeta], are left out.
+	Meta map[string]string `json:"meta,omitempty"`
 }
 
 // Change is one thing that happened to a file.
@@ -80,3 +94,35 @@ const (
 
 // MaxListDepth bounds List.
 const MaxListDepth = 32
+
+// Bounds on the attributes of a file.
+const (
+	MaxMeta      = 32           // of one file
+	MaxMetaKey   = 200          // bytes of a key
+	MaxMetaValue = 4 * int(KiB) // bytes of a value
+	MaxMetaBytes = 7 * int(KiB) // keys and values of one file together
+)
+
+// CheckMeta reports what is wrong with attributes for [Files.Tag]: keys are
+// printable ASCII without spaces, values are UTF-8 without NUL bytes, and there
+// are no more of both than the bounds above allow.
+func CheckMeta(meta map[string]string) error {
+	if len(meta) == 0 || len(meta) > MaxMeta {
+		return InvalidField("meta", "%d attributes; give 1 to %d", len(meta), MaxMeta)
+	}
+	total := 0
+	for key, value := range meta {
+		switch total += len(key) + len(value); {
+		case key == "" || len(key) > MaxMetaKey || strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }):
+			return InvalidField("meta", "the key %.40q is not 1 to %d printable ASCII characters", key, MaxMetaKey)
+		case len(value) > MaxMetaValue:
+			return InvalidField("meta", "the value of %.40q is %d bytes long; the most is %d", key, len(value), MaxMetaValue)
+		case !utf8.ValidString(value) || strings.ContainsRune(value, 0):
+			return InvalidField("meta", "the value of %.40q is not text", key)
+		}
+	}
+	if total > MaxMetaBytes {
+		return InvalidField("meta", "keys and values are %d bytes; the most is %d", total, MaxMetaBytes)
+	}
+	return nil
+}

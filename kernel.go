@@ -3,6 +3,8 @@ package cove
 import (
 	"context"
 	"iter"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -19,6 +21,9 @@ type Contexts interface {
 	Restart(ctx context.Context, name string) error
 	Interrupt(ctx context.Context, name string) error
 	Close(ctx context.Context, name string) error
+	// Analyze says what Python code imports and what policy makes of it, and runs
+	// nothing. It needs no session: for "" the interpreter of a template looks.
+	Analyze(ctx context.Context, req AnalyzeRequest) (*CodeAnalysis, error)
 }
 
 // CodeRequest is a piece of code.
@@ -27,7 +32,22 @@ type CodeRequest struct {
 	Code     string
 	Context  string // "" means the language's default context
 	Limits   Limits
+	// Env is set for this run alone, on top of what the context has; afterwards
+	// each name is again what it was.
+	Env map[string]string
+
 	OnOutput func(Chunk)
+	// OnResult is called with each value when it is shown, whole, also where the
+	// answer has to cut it; main says that it is that of the last expression. It is
+	// called in turn with OnOutput, never at the same time.
+	OnResult func(value Rich, main bool)
+
+	// Imports asks for Python's imports to be looked at before anything runs. It
+	// can only be stricter than the settings: "" leaves it to them.
+	Imports ImportMode
+	// Trusted skips the look at imports, for who holds ScopeTrusted. The journal
+	// records it.
+	Trusted bool
 }
 
 // Validate reports a request that no interpreter could run.
@@ -41,6 +61,12 @@ func (r CodeRequest) Validate() error {
 	if len(r.Code) > maxCodeBytes {
 		return InvalidField("code", "is %d bytes long; the most is %d: write it to a file and run that", len(r.Code), maxCodeBytes)
 	}
+	if !slices.Contains(append(ImportModes(), ""), r.Imports) {
+		return InvalidField("imports", "%.40q is unknown; use off, warn or block", r.Imports)
+	}
+	if err := (Spec{Env: r.Env}).validateMaps(); err != nil {
+		return err
+	}
 	return validText("context_id", r.Context, maxNameLen)
 }
 
@@ -52,7 +78,23 @@ type CodeResult struct {
 
 	Context string     `json:"context_id"`
 	Results []Rich     `json:"results,omitempty"`
+	Main    int        `json:"main_result,omitempty"` // which of them is that of the last expression, from 1; 0: none
 	Error   *CodeError `json:"error,omitempty"`
+	// Count is how many pieces of code the interpreter has run, this one included;
+	// 0 where none ran it.
+	Count int `json:"execution_count,omitempty"`
+	// Fresh says that the interpreter was started for this call: it remembers
+	// nothing of earlier ones.
+	Fresh bool `json:"context_fresh,omitempty"`
+	// Truncated says that values or the traceback were cut to the budget, which
+	// Stdout and Stderr say for themselves.
+	Truncated bool `json:"results_truncated,omitempty"`
+
+	Template string          `json:"template,omitempty"` // of the session
+	Security *SecurityReport `json:"security,omitempty"` // where imports were looked at
+
+	Timeout time.Duration `json:"timeout,omitempty"` // the time that it had
+	Budget  Bytes         `json:"budget,omitempty"`  // of each stream, and of the values, in this answer
 }
 
 // Rich is one value in all the forms it came in, by MIME type.
@@ -63,6 +105,7 @@ type CodeError struct {
 	Name      string `json:"name"`
 	Value     string `json:"value"`
 	Traceback string `json:"traceback,omitempty"`
+	Line      int    `json:"line,omitempty"` // in the code, from 1; 0 where none is known
 }
 
 // ContextSpec asks for a context.
@@ -83,21 +126,77 @@ type CodeContext struct {
 	CreatedAt time.Time `json:"created_at"`
 }
 
+// Starter is what an interpreter can be started in: a Sandbox, or a Spare that
+// nobody has claimed yet.
+type Starter interface {
+	Start(ctx context.Context, cmd Command) (Process, error)
+}
+
 // Kernels starts interpreters inside sandboxes; the engine's Contexts run on it.
 type Kernels interface {
 	Languages() []string
-	Open(ctx context.Context, sandbox Sandbox, spec ContextSpec) (Kernel, error)
+	// Open starts an interpreter. It outlives ctx.
+	Open(ctx context.Context, in Starter, spec KernelSpec) (Kernel, error)
+}
+
+// KernelMaker is a Provider whose sandboxes need interpreters of another kind than
+// programs that are started in them.
+type KernelMaker interface {
+	Kernels() Kernels
+}
+
+// KernelSpec asks for an interpreter.
+type KernelSpec struct {
+	Language string
+	Dir      string            // "" means the workspace
+	Env      map[string]string // on top of the sandbox's
+	// Warm asks for one that belongs to nobody yet, made ready to run its first
+	// code at once; it waits for Adopt in the root directory, so that it uses no
+	// workspace.
+	Warm bool
+	// Preload are modules to import ahead. One that is not there is no error.
+	Preload []string
+}
+
+// KernelRun is a piece of code for an interpreter. Its functions may be nil; the
+// others are as in [CodeRequest].
+type KernelRun struct {
+	Code     string
+	Env      map[string]string
+	Limits   Limits
+	OnOutput func(Chunk)
+	OnResult func(value Rich, main bool)
 }
 
 // Kernel is one live interpreter. Run is never called twice at once; the other
 // methods may be called at any time.
 type Kernel interface {
-	// Run runs code and hands all that it writes to out, in order; the engine
-	// fills in the streams of the answer. An interpreter that died is a CodeResult
+	// Adopt makes a warm interpreter that of a context: it goes to the directory
+	// and takes the environment. It is called at most once, before the first Run,
+	// and only on one that was opened Warm.
+	Adopt(ctx context.Context, dir string, env map[string]string) error
+	// Run runs code and hands on all that it writes, in order; the engine fills in
+	// the streams of the answer. An interpreter that died is a CodeResult
 	// with an Error that says so; the engine then opens a fresh one for the next
 	// call.
-	Run(ctx context.Context, code string, limits Limits, out func(Chunk)) (*CodeResult, error)
+	Run(ctx context.Context, run KernelRun) (*CodeResult, error)
 	Interrupt(ctx context.Context) error
 	Alive() bool
 	Close(ctx context.Context) error
+}
+
+// Language returns the one name of a language that has several.
+func Language(word string) string {
+	word = strings.ToLower(word)
+	switch word {
+	case "py", "python3", "ipython":
+		return "python"
+	case "js", "javascript", "nodejs":
+		return "node"
+	case "ts":
+		return "typescript"
+	case "sh", "shell":
+		return "bash"
+	}
+	return word
 }

@@ -1,8 +1,6 @@
 package cove
 
 import (
-	"crypto/rand"
-	"crypto/sha256"
 	"slices"
 	"strings"
 	"time"
@@ -24,9 +22,14 @@ type Key struct {
 
 // KeyLimit bounds what one key may do. Zero means no bound of its own.
 type KeyLimit struct {
-	RatePerSecond float64 `json:"rate_per_second,omitempty"`
-	Concurrent    int     `json:"concurrent,omitempty"` // requests at once
-	Sessions      int     `json:"sessions,omitempty"`   // live sessions at once
+	RatePerSecond float64   `json:"rate_per_second,omitempty"`
+	Concurrent    int       `json:"concurrent,omitempty"` // requests at once
+	Sessions      int       `json:"sessions,omitempty"`   // live sessions at once
+	Data          DataGrant `json:"data,omitzero"`        // what it may ask of data
+
+	// Namespace is the one namespace of microsandbox's sandboxes that it reaches.
+	// A key that has one opens nothing else; [AllNamespaces] bounds nothing.
+	Namespace string `json:"namespace,omitempty"`
 }
 
 // KeyRequest asks for a key.
@@ -36,7 +39,8 @@ type KeyRequest struct {
 	Scopes   []Scope
 	Limits   KeyLimit
 	Defaults Spec
-	TTL      time.Duration // 0 means it does not expire
+	TTL      time.Duration // 0 means it does not expire; of KeyMicrosandbox, [MicrosandboxTTL]
+	Form     KeyForm       // of the secret
 
 	// IdempotencyKey makes sure that a repeated request makes no second key. The
 	// secret cannot be shown again, so that the repeat is Conflict, with the key's
@@ -66,7 +70,31 @@ func (r KeyRequest) Validate() error {
 	if r.TTL < 0 || r.Limits.RatePerSecond < 0 || r.Limits.Concurrent < 0 || r.Limits.Sessions < 0 {
 		return InvalidField("limits", "a limit or lifetime is negative; 0 means none")
 	}
+	if err := r.Limits.Data.Validate(); err != nil {
+		return err
+	}
+	if err := r.validForm(); err != nil {
+		return err
+	}
 	return r.Defaults.Validate()
+}
+
+const maxNamespaceLen = 63
+
+func (r KeyRequest) validForm() error {
+	if r.Form != KeyPlain && !slices.Contains(KeyForms(), r.Form) {
+		return InvalidField("form", "%.40q is unknown; leave it out or use one of %s", string(r.Form), joined(KeyForms()))
+	}
+	n := r.Limits.Namespace
+	switch {
+	case n == "" || n == AllNamespaces && r.Form == KeyMicrosandbox:
+		return nil
+	case r.Form != KeyMicrosandbox:
+		return InvalidField("namespace", "only a key of form %s has one", KeyMicrosandbox)
+	case len(n) > maxNamespaceLen || !isName(n, "_-") || strings.Contains("_-", n[:1]):
+		return InvalidField("namespace", "%.80q is not a namespace's name; use up to 63 letters, digits, - and _, or * for all", n)
+	}
+	return nil
 }
 
 const maxTenantLen = 64
@@ -100,21 +128,4 @@ func (b Bounds) Validate() error {
 		return InvalidField("quota", "a bound is negative; 0 means none")
 	}
 	return nil
-}
-
-// secretPrefix marks a secret as ours, so that scanners of leaked keys know it.
-const secretPrefix = "cove_"
-
-// NewSecret returns a fresh secret for a key: 160 bits of chance.
-func NewSecret() string {
-	raw := make([]byte, 20)
-	_, _ = rand.Read(raw) // never fails since Go 1.24
-	return secretPrefix + crockford.EncodeToString(raw)
-}
-
-// HashSecret returns what is kept of a secret. A plain hash is enough, since a
-// secret is chance and not a word that somebody could guess.
-func HashSecret(secret string) []byte {
-	sum := sha256.Sum256([]byte(secret))
-	return sum[:]
 }

@@ -60,13 +60,22 @@ type Happening struct {
 	Observed // without a Verb and a Principal
 
 	Kind     string        // one of the happenings below, or the kind of a journal note
+	Instead  string        // the provider that was to serve the session, if another does
 	Cause    string        // why a session ended: one of the reasons
 	Code     Code          // of the error, if any
 	Outcome  Outcome       // of a program
 	ExitCode int           // of that program
 	Bytes    int64         // given out
 	Wall     time.Duration // how long it took; of a session, how long it lived
+
+	Run    ID        // that it is about, if it is one
+	Query  QueryType // of a run
+	Status string    // of its answer
+	Fault  string    // the type of its error, if it has one
 }
+
+// RunEnded is told to the journal and the observer when a run has an answer.
+const RunEnded = "run.ended"
 
 // The happenings that are not in the journal. Those that are, such as
 // session.evicted and session.lost, are told under the journal's word.

@@ -25,6 +25,9 @@ type Platform interface {
 	Trials(id ID) Trials
 	Snapshots() Snapshots
 	Runs() Runs
+	Datasets() Datasets
+	Chats() Chats
+	Templates() Templates
 	Links() Links
 	Admin() Admin
 }

@@ -27,12 +27,14 @@ func (p Principal) May(s Scope) bool {
 type Action struct {
 	Verb      Verb
 	Principal Principal
-	Session   *Session     // nil when opening and for what has no session
-	Spec      *Spec        // when opening; with the network alone, when changing it
-	Exec      *ExecRequest // when running a program
-	Code      *CodeRequest // when running code
-	Path      string       // when touching a file
-	Tenant    string       // when asking about one tenant
+	Session   *Session        // nil when opening and for what has no session
+	Spec      *Spec           // when opening; with the network alone, when changing it
+	Exec      *ExecRequest    // when running a program
+	Code      *CodeRequest    // when running code
+	Run       *RunRequest     // when asking a question of data
+	Report    *SecurityReport // what was found in the code, where somebody looked
+	Path      string          // when touching a file
+	Tenant    string          // when asking about one tenant
 }
 
 // Policy decides. Decide is pure: no I/O, no clock, no chance, so that a

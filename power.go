@@ -152,6 +152,13 @@ type Mortal interface {
 	Died() <-chan struct{}
 }
 
+// Charger is a Sandbox that somebody asks money for. It is no power of a provider,
+// only a way to say what a run costs.
+type Charger interface {
+	// Cost estimates what the sandbox costs for d; nil where no prices are known.
+	Cost(d time.Duration) *Cost
+}
+
 // Mold is what prepared sandboxes have in common: what is slow to make and the
 // same for every caller. The pool is keyed by it.
 type Mold struct {
@@ -159,6 +166,9 @@ type Mold struct {
 	Template  string        `json:"template"`
 	Workspace WorkspaceKind `json:"workspace"`
 	Solo      bool          `json:"solo,omitempty"` // what a Soloist prepares
+	// Resources are those that what a Soloist prepares will most likely be given; a
+	// spec that has others can claim it all the same.
+	Resources Resources `json:"resources,omitzero"`
 }
 
 // Preparer is a Provider that can do the slow part of Create ahead of time.
@@ -185,6 +195,26 @@ type Spare interface {
 	Claim(ctx context.Context, id ID, spec Spec) (Sandbox, error)
 	// Discard frees it. It is idempotent.
 	Discard(ctx context.Context) error
+}
+
+// SpareStarter is a Spare in which programs can be started before it is claimed,
+// so that an interpreter is warm when somebody comes. They run under the fence and
+// in the resources given, which are the same for all of one Spare, and live on
+// after Claim. They end there if they cannot have the bounds of the spec: the
+// processes that they may start cannot be changed, and a sandbox with volumes or
+// from a snapshot is made anew. It is no power of a provider, only a way to be
+// faster.
+type SpareStarter interface {
+	StartIn(ctx context.Context, cmd Command, r Resources) (Process, error)
+}
+
+// SparePreloader is a SpareStarter that can start Python with modules imported
+// already, whose memory all that have them share.
+type SparePreloader interface {
+	// StartPreloaded is StartIn for a command python3 -I -c CODE. Unsupported means
+	// that StartIn is the way, Conflict that the Spare is claimed already; with both,
+	// nothing has been read from the command's Stdin.
+	StartPreloaded(ctx context.Context, cmd Command, r Resources, modules []string) (Process, error)
 }
 
 // As returns the first value in the chain of v that is a T. A decorator takes

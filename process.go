@@ -46,6 +46,9 @@ type ExecRequest struct {
 	// KeepStdin leaves a background program's input open for Input after Stdin ends.
 	KeepStdin bool
 	Limits    Limits
+	// Tag is a word of the caller's for a background program, which List shows; at
+	// most 64 bytes. A program that is waited for has none.
+	Tag string
 	// OnOutput is called in order with all that the program writes. It may
 	// block, and then slows the program down; it returns when the call's context
 	// ends. The chunk is its own.
@@ -78,6 +81,7 @@ func (r ExecRequest) Validate() error {
 const (
 	maxArgs     = 32 << 10
 	maxArgBytes = 2 << 20
+	maxTagLen   = 64
 )
 
 func (r ExecRequest) validateTexts() error {
@@ -95,6 +99,9 @@ func (r ExecRequest) validateTexts() error {
 		return InvalidField("command", "is %d bytes long; the most is %d: write the data to a file first", total, maxArgBytes)
 	}
 	if err := (Spec{Env: r.Env}).validateMaps(); err != nil {
+		return err
+	}
+	if err := validText("tag", r.Tag, maxTagLen); err != nil {
 		return err
 	}
 	return validText("workdir", r.Dir, maxPathLen)
@@ -120,6 +127,8 @@ type Execution struct {
 	Refusal  *Refusal `json:"refusal,omitempty"`   // set when Outcome is Blocked
 	Provider string   `json:"provider"`
 	Session  ID       `json:"session_id"` // where it ran
+	// Cost is an estimate, where the operator wrote down what the provider asks.
+	Cost *Cost `json:"cost_estimate,omitempty"`
 	// Recreated says that the session it was meant for had expired, and that it
 	// ran in a new one, Session, opened by the same request: files and variables
 	// may be gone. Only platforms that retry (package retry) set it.
@@ -130,6 +139,7 @@ type Execution struct {
 type Output struct {
 	Data      []byte `json:"data"`
 	Bytes     int64  `json:"bytes"` // all that was written
+	Lines     int64  `json:"lines"` // newlines in all that was written
 	Truncated bool   `json:"truncated,omitempty"`
 }
 
@@ -174,7 +184,10 @@ type Chunk struct {
 // ProcessInfo describes a background program.
 type ProcessInfo struct {
 	PID       PID        `json:"pid"`
-	Command   string     `json:"command"` // cut to 200 bytes
+	Command   string     `json:"command"`        // cut to 200 bytes
+	Argv      []string   `json:"argv,omitempty"` // as it was asked for, cut to 4 KiB in all; none of a line
+	Dir       string     `json:"dir,omitempty"`  // as it was asked for
+	Tag       string     `json:"tag,omitempty"`
 	TTY       bool       `json:"tty,omitempty"`
 	Running   bool       `json:"running"`
 	StartedAt time.Time  `json:"started_at"`

@@ -92,8 +92,13 @@ func (c Capabilities) Check(provider string, s Spec) error {
 	if len(s.Volumes) > 0 && !c.Volumes {
 		return Errorf(Unsupported, "volumes: provider %s cannot mount host paths", provider).With("field", "volumes")
 	}
+	if s.OnEnd == EndPause && !slices.Contains(c.Powers, PowerPause) {
+		return Errorf(Unsupported, "on_end: provider %s cannot pause, so it cannot keep memory", provider).
+			With("field", "on_end").Remedy("use stop, which keeps the files, or a provider that can pause; cove doctor lists them")
+	}
 	if !slices.Contains(c.Templates, s.Template) {
-		return InvalidField("template", "%q is unknown to provider %s; it has %s", s.Template, provider, strings.Join(c.Templates, ", "))
+		return InvalidField("template", "%.60q is unknown to provider %s, or not ready there; it has %s", s.Template, provider, strings.Join(c.Templates, ", ")).
+			Remedy("use one of these, or build it where Cove runs: cove template build %.60s; cove template ls says which are ready, and why not", s.Template)
 	}
 	return c.checkFloors(provider, s)
 }

@@ -3,6 +3,10 @@ package cove
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"iter"
+	"strings"
+	"sync"
 	"time"
 )
 
@@ -17,6 +21,28 @@ type Runs interface {
 	Wait(ctx context.Context, id ID) (*Run, error)
 	// Delete ends a run that still goes on and forgets it.
 	Delete(ctx context.Context, id ID) error
+	// Analyze says what policy makes of a question, and runs nothing.
+	Analyze(ctx context.Context, req RunRequest) (*RunDecision, error)
+	// List yields the caller's tenant's runs by id.
+	List(ctx context.Context, f RunFilter) iter.Seq2[*Run, error]
+}
+
+// RunFilter selects runs; zero fields select all.
+type RunFilter struct {
+	Tenant string
+	Owner  string
+	Thread string
+	State  RunState
+	Before time.Time // created before it
+	After  ID        // continue after it
+	Limit  int       // 0: all
+}
+
+// Match reports whether f selects a run; After and Limit do not count.
+func (f RunFilter) Match(r *Run) bool {
+	return (f.Tenant == "" || f.Tenant == r.Tenant) && (f.Owner == "" || f.Owner == r.Owner) &&
+		(f.Thread == "" || f.Thread == r.Request.Thread) && (f.State == "" || f.State == r.State) &&
+		(f.Before.IsZero() || r.CreatedAt.Before(f.Before))
 }
 
 // RunRequest is one question. Zero bounds take the defaults below.
@@ -29,6 +55,16 @@ type RunRequest struct {
 	Timeout   time.Duration `json:"timeout,omitempty"`
 	MaxRows   int           `json:"max_rows,omitempty"`
 	MaxOutput Bytes         `json:"max_output,omitempty"`
+
+	// Session runs it in a session of the caller's: files may be those of its
+	// workspace, and tables stay loaded as long as it lives. Otherwise the
+	// platform has a place of its own for it.
+	Session ID `json:"session_id,omitempty"`
+	// SaveAs hands the rows of SQL to the session's Python, as a frame of this name.
+	SaveAs   string `json:"save_as,omitempty"`
+	Provider string `json:"provider,omitempty"`  // as in Spec
+	Flavor   string `json:"flavor,omitempty"`    // as in Spec
+	Thread   string `json:"thread_id,omitempty"` // of the chat that asks
 
 	// IdempotencyKey: the same key and request give the same run. It is not kept.
 	IdempotencyKey string `json:"-"`
@@ -61,6 +97,7 @@ const (
 	maxQueryBytes     = 1 << 20
 	maxRunFiles       = 64
 	minRunTimeout     = time.Second
+	maxFrameName      = 64
 )
 
 // WithDefaults returns r with every bound filled in.
@@ -77,8 +114,17 @@ func (r RunRequest) WithDefaults() RunRequest {
 	return r
 }
 
-// Validate reports the first field that is out of bounds, after WithDefaults.
+// Validate reports the first field that is out of bounds, after WithDefaults. The
+// detail "type" of the error is RunValidation.
 func (r RunRequest) Validate() error {
+	err := r.validate()
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.With("type", RunValidation)
+	}
+	return err
+}
+
+func (r RunRequest) validate() error {
 	switch {
 	case r.Type != QuerySQL && r.Type != QueryPython:
 		return InvalidField("query_type", "%.40q is unknown; use sql or python", string(r.Type))
@@ -97,20 +143,69 @@ func (r RunRequest) Validate() error {
 	case len(r.Files) > maxRunFiles:
 		return InvalidField("files", "has %d entries; the most is %d", len(r.Files), maxRunFiles)
 	}
-	return validText("dataset_id", r.Dataset, maxNameLen)
+	return r.validateNames()
+}
+
+func (r RunRequest) validateNames() error {
+	for _, f := range r.Files {
+		if err := validText("files.name", f.Name, maxNameLen); err != nil {
+			return err
+		}
+		if err := validText("files.path", f.Path, maxPathLen); err != nil {
+			return err
+		}
+	}
+	for _, n := range []struct{ field, text string }{
+		{"dataset_id", r.Dataset}, {"provider", r.Provider}, {"flavor", r.Flavor}, {"thread_id", r.Thread},
+	} {
+		if err := validText(n.field, n.text, maxNameLen); err != nil {
+			return err
+		}
+	}
+	switch {
+	case r.SaveAs == "":
+		return nil
+	case r.Session == "" || r.Type != QuerySQL:
+		return InvalidField("save_as", "is for SQL in a session: give session_id and sql")
+	case !validEnvName(r.SaveAs) || len(r.SaveAs) > maxFrameName || strings.HasPrefix(r.SaveAs, "__"):
+		return InvalidField("save_as", "%.60q cannot be the name of a variable; use letters, digits and _", r.SaveAs)
+	}
+	return nil
 }
 
 // Run is the record of a run.
 type Run struct {
-	ID        ID         `json:"run_id"`
-	Tenant    string     `json:"tenant"`
-	Owner     string     `json:"owner"`
-	Request   RunRequest `json:"request"`
-	State     RunState   `json:"state"`
-	Answer    *RunAnswer `json:"answer,omitempty"` // when it has finished
-	Node      string     `json:"node"`
-	CreatedAt time.Time  `json:"created_at"`
-	EndedAt   time.Time  `json:"ended_at,omitzero"`
+	ID      ID         `json:"run_id"`
+	Tenant  string     `json:"tenant"`
+	Owner   string     `json:"owner"`
+	Request RunRequest `json:"request"`
+	State   RunState   `json:"state"`
+	Answer  *RunAnswer `json:"answer,omitempty"` // when it has finished
+
+	Decision *RunDecision `json:"decision,omitempty"` // what policy made of it
+	Timings  RunTimings   `json:"timings,omitzero"`
+
+	Node      string    `json:"node"`
+	CreatedAt time.Time `json:"created_at"`
+	EndedAt   time.Time `json:"ended_at,omitzero"`
+}
+
+// RunDecision is what policy made of a question, and what the question names.
+type RunDecision struct {
+	Allowed bool     `json:"allowed"`
+	Refusal *Refusal `json:"refusal,omitempty"` // why not, and where
+	Tables  []string `json:"tables,omitempty"`  // dataset.table
+	Columns []string `json:"columns,omitempty"` // dataset.table.column, where it says which
+	Imports []string `json:"imports,omitempty"` // of Python
+}
+
+// RunTimings is where the time of a run went.
+type RunTimings struct {
+	Queue time.Duration `json:"queue,omitempty"` // until a place was free
+	Judge time.Duration `json:"judge,omitempty"`
+	Place time.Duration `json:"place,omitempty"` // to make it
+	Load  time.Duration `json:"load,omitempty"`  // of tables
+	Query time.Duration `json:"query,omitempty"`
 }
 
 // RunState is where a run is in its life.
@@ -134,23 +229,119 @@ type RunAnswer struct {
 	Stderr   string            `json:"stderr_trunc"`
 	Error    *RunError         `json:"error"`
 	Provider string            `json:"provider"`
+
+	Types     []string `json:"types,omitempty"`      // of the columns, in the engine's words
+	Truncated bool     `json:"truncated,omitempty"`  // rows or bytes were cut
+	Loaded    bool     `json:"loaded,omitempty"`     // tables were loaded for it, and not there from before
+	Instead   string   `json:"instead_of,omitempty"` // the provider that was to run it and was not ready
 }
 
 // RunError says why a run failed, in one of the closed set of types.
 type RunError struct {
-	Type    string `json:"type"`
-	Message string `json:"message"`
+	Type    string   `json:"type"`
+	Message string   `json:"message"`
+	Refusal *Refusal `json:"refusal,omitempty"` // the rule and the place, where policy refused
 }
 
-// The types of RunError that the engine itself gives.
+// The types of RunError.
 const (
+	RunInvalidInput  = "INVALID_INPUT"
+	RunValidation    = "VALIDATION_ERROR"
+	RunSQLPolicy     = "SQL_POLICY_VIOLATION"
+	RunPythonPolicy  = "PYTHON_POLICY_VIOLATION"
+	RunSQLFailed     = "SQL_EXECUTION_ERROR"
+	RunPythonFailed  = "PYTHON_EXECUTION_ERROR"
 	RunTimeout       = "RUNNER_TIMEOUT"
 	RunInternalError = "RUNNER_INTERNAL_ERROR"
 	RunUnavailable   = "SANDBOX_UNAVAILABLE"
 )
 
-// Runner answers one question; the engine's Runs work on it. A question that
-// fails is an answer; an error means that the platform failed.
-type Runner interface {
-	Run(ctx context.Context, req RunRequest) (*RunAnswer, error)
+// RunErrorTypes returns every type of RunError.
+func RunErrorTypes() []string {
+	return []string{
+		RunInvalidInput, RunValidation, RunSQLPolicy, RunPythonPolicy, RunSQLFailed, RunPythonFailed,
+		RunTimeout, RunInternalError, RunUnavailable,
+	}
 }
+
+// Runner answers questions; the engine's Runs and Datasets work on it.
+type Runner interface {
+	// Run answers one question in what the host lends. A question that fails is
+	// an answer; an error means that the platform failed. Where nobody judged,
+	// there is no decision.
+	Run(ctx context.Context, host RunHost, q RunQuestion) (*RunAnswer, *RunDecision, error)
+	// Describe looks into the files of a dataset, as far as the grant shows them.
+	Describe(ctx context.Context, host RunHost, id string, g DataGrant) (*Dataset, error)
+	// Judge says what policy makes of a question, and runs nothing.
+	Judge(ctx context.Context, host RunHost, q RunQuestion) (*RunDecision, error)
+}
+
+// RunQuestion is a request and who asks.
+type RunQuestion struct {
+	ID      ID
+	Tenant  string
+	Owner   string
+	Grant   DataGrant
+	Request RunRequest // with all bounds
+	// Timings is for the runner to fill in.
+	Timings *RunTimings
+}
+
+// RunHost is what the engine lends a Runner: places, no authority.
+type RunHost interface {
+	// Room lends a sandbox in which no code of a caller ever runs, to read code
+	// and statements in. tools are executables of ours that are to be inside.
+	// done is told whether nobody should use it again.
+	Room(ctx context.Context, provider string, tools ...Tool) (room RunSandbox, done func(broken bool), err error)
+	// Place lends where questions run, to one at a time. A place with a key is
+	// kept for a while, for the next question of the same caller with that key.
+	Place(ctx context.Context, want RunPlace) (place RunSandbox, done func(broken bool), err error)
+	// Kernels are the interpreters of a provider; nil if it has none.
+	Kernels(provider string) Kernels
+}
+
+// RunPlace says what a place is like. Whose it is the host knows: no two callers
+// share one.
+type RunPlace struct {
+	Key      string // "": for one question, and ended with it
+	Provider string // "": the usual one
+	Flavor   string
+	Template string   // "": the one for data, where the provider has it
+	Session  ID       // the sandbox of this session; the rest does not count
+	Volumes  []Volume // read-only, of the operator's own datasets
+	Tools    []Tool
+}
+
+// RunSandbox is a sandbox on loan.
+type RunSandbox struct {
+	Sandbox
+	Provider string
+	Instead  string // the provider that was asked for, where another serves
+	Template string
+	Memory   Bytes   // what all in it may use; 0 if nobody knows
+	CPUs     float64 // 0 if nobody knows
+	// Mounted reports whether volumes and tools are where they belong. Otherwise
+	// the provider has no volumes, and who needs them brings them as files.
+	Mounted bool
+	// Keep is what the runner has in it, by its own names, for as long as it lives.
+	Keep *sync.Map
+	// Waited is how long it took for one to become free.
+	Waited time.Duration
+	// Code runs code of ours in the Python of a session, in which its callers run
+	// theirs. nil: it is no session's.
+	Code func(ctx context.Context, code string) (*CodeResult, error)
+}
+
+// Tool is an executable of ours in a directory of the host. Inside it is ToolPath
+// and its name.
+type Tool struct {
+	Name string
+	ID   string // changes with its content
+	Dir  string
+}
+
+// Where datasets and tools are in every sandbox that has them.
+const (
+	DataPath = "/data"
+	ToolPath = "/opt/cove"
+)

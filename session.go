@@ -8,13 +8,16 @@ import (
 
 // A Session is a caller's lease on a sandbox: the durable record of it.
 type Session struct {
-	ID        ID        `json:"id"`
-	Tenant    string    `json:"tenant"`
-	Owner     string    `json:"owner"` // the principal that opened it
-	Spec      Spec      `json:"spec"`  // resolved: every default is filled in
-	State     State     `json:"state"`
-	Cause     string    `json:"cause,omitempty"` // why it is in error or has ended; one of the reasons
-	Provider  string    `json:"provider"`        // which one served it
+	ID       ID     `json:"id"`
+	Tenant   string `json:"tenant"`
+	Owner    string `json:"owner"` // the principal that opened it
+	Spec     Spec   `json:"spec"`  // resolved: every default is filled in
+	State    State  `json:"state"`
+	Cause    string `json:"cause,omitempty"` // why it is in error or has ended; one of the reasons
+	Provider string `json:"provider"`        // which one served it
+	// Instead is the provider that was to serve it and was not ready, where the
+	// operator wrote down that another may.
+	Instead   string    `json:"instead_of,omitempty"`
 	Isolation Isolation `json:"isolation"`
 	Node      string    `json:"node"`
 	Version   int64     `json:"version"` // for compare-and-swap
@@ -27,7 +30,8 @@ type Session struct {
 	Busy     bool `json:"-"` // something runs in it now
 	Created  bool `json:"-"` // this very Open made it
 	Archived bool `json:"archived,omitempty"`
-	// LastPID is the newest process number given out, so that none is used twice.
+	// LastPID is the newest process number given out, so that none is used twice. The
+	// record in the store may be ahead of it.
 	LastPID PID `json:"last_pid,omitempty"`
 	// Counted are background programs that a provider still keeps and whose CPU
 	// time has been added to the tenant's. It is in the record only.
@@ -65,8 +69,9 @@ type Sessions interface {
 	Open(ctx context.Context, req OpenRequest) (*Session, error)
 	Get(ctx context.Context, id ID) (*Session, error)
 	List(ctx context.Context, f SessionFilter) iter.Seq2[*Session, error]
-	// Renew moves the idle deadline to d from now; 0 means the session's own
-	// timeout. It never moves the end of the lifetime.
+	// Renew moves the idle deadline, or the fixed end, to d from now; 0 means the
+	// session's own timeout. It never moves the end of the lifetime, nor ends a
+	// session sooner that is kept paused or stopped after its time.
 	Renew(ctx context.Context, id ID, d time.Duration) (*Session, error)
 	// Stop ends what runs and frees the sandbox, and keeps the workspace.
 	Stop(ctx context.Context, id ID) (*Session, error)

@@ -14,6 +14,10 @@ import (
 // WorkspacePath is where a session's own files are, in every sandbox.
 const WorkspacePath = "/workspace"
 
+// HomePath is another name of the workspace, for programs that were written for
+// sandboxes whose files are there.
+const HomePath = "/home/user"
+
 // Spec is what a caller asks for. Every field is optional; a zero field takes
 // the default of the key, the settings or the flavor, in that order. A Spec is
 // a plain value: it validates without I/O.
@@ -36,6 +40,19 @@ type Spec struct {
 	Snapshot  ID                `json:"snapshot,omitempty"` // start with the files of this snapshot
 	Idle      time.Duration     `json:"idle,omitempty"`     // ends after this long without activity
 	Lifetime  time.Duration     `json:"lifetime,omitempty"` // ends this long after it was opened
+
+	// FixedEnd says that Idle is a time and not a patience: it runs from when the
+	// session was opened or came back, activity does not prolong it, and it is
+	// reached although something runs. Renew alone moves it, sooner or later.
+	FixedEnd bool `json:"fixed_end,omitempty"`
+	// OnEnd says what happens when Idle is over. The end of Lifetime closes.
+	OnEnd EndAction `json:"on_end,omitempty"`
+	// Wake has a session that is paused or stopped come back for whoever wants to
+	// do something inside it, if they may resume or start it.
+	Wake bool `json:"wake,omitempty"`
+	// PublicPorts lets whoever knows the address of a port reach it without a link
+	// of their own, where the server has a face with such addresses.
+	PublicPorts bool `json:"public_ports,omitempty"`
 
 	// Floors are the limits that the caller set, as opposed to those that came
 	// from a default: they are enforced or creation fails. The engine fills it
@@ -142,6 +159,9 @@ func (s Spec) validateNames() error {
 	if b := s.Require.Isolation; b != "" && !slices.Contains(Boundaries(), b) {
 		return InvalidField("require.isolation", "%q is unknown; use one of %s", string(b), joined(Boundaries()))
 	}
+	if !slices.Contains(EndActions(), s.OnEnd) {
+		return InvalidField("on_end", "%.40q is unknown; use pause or stop, or leave it out", string(s.OnEnd))
+	}
 	if k := s.Workspace.Kind; k != "" && k != WorkspaceMemory && k != WorkspaceDisk {
 		return InvalidField("workspace.kind", "%q is unknown; use memory or disk", string(k))
 	}
@@ -206,8 +226,9 @@ func (s Spec) validateVolumes() error {
 }
 
 // guardedTargets are the parts of the tree that make a sandbox what it is. The
-// workspace is one of them: a volume in it would go into the archive with it.
-var guardedTargets = []string{WorkspacePath, "/proc", "/sys", "/dev", "/etc", "/usr", "/bin", "/sbin", "/lib", "/lib64", "/run"}
+// workspace is one of them, by both its names: a volume in it would go into the
+// archive with it.
+var guardedTargets = []string{WorkspacePath, HomePath, "/proc", "/sys", "/dev", "/etc", "/usr", "/bin", "/sbin", "/lib", "/lib64", "/run"}
 
 func (s Spec) validateMaps() error {
 	total := 0

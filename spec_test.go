@@ -36,6 +36,7 @@ func TestSpecValidate(t *testing.T) {
 		"bad snapshot":      {cove.Spec{Snapshot: "../x"}, "snapshot"},
 		"bad isolation":     {cove.Spec{Require: cove.Require{Isolation: "strong"}}, "require.isolation"},
 		"bad workspace":     {cove.Spec{Workspace: cove.Workspace{Kind: "tape"}}, "workspace.kind"},
+		"bad end":           {cove.Spec{OnEnd: "vanish"}, "on_end"},
 		"negative cpu":      {cove.Spec{Resources: cove.Resources{CPUs: -1}}, "cpu_limit"},
 		"tiny memory":       {cove.Spec{Resources: cove.Resources{Memory: 5}}, "memory_limit"},
 		"negative pids":     {cove.Spec{Resources: cove.Resources{PIDs: -1}}, "pids_limit"},
@@ -56,6 +57,7 @@ func TestSpecValidate(t *testing.T) {
 		"volume at root":    {cove.Spec{Volumes: []cove.Volume{{Source: "/a", Target: "/"}}}, "volumes"},
 		"volume over /etc":  {cove.Spec{Volumes: []cove.Volume{{Source: "/a", Target: "/etc/x"}}}, "volumes"},
 		"volume in work":    {cove.Spec{Volumes: []cove.Volume{{Source: "/a", Target: "/workspace/x"}}}, "volumes"},
+		"volume in home":    {cove.Spec{Volumes: []cove.Volume{{Source: "/a", Target: "/home/user"}}}, "volumes"},
 		"NUL in volume":     {cove.Spec{Volumes: []cove.Volume{{Source: "/a\x00", Target: "/d"}}}, "volumes"},
 		"target twice":      {cove.Spec{Volumes: []cove.Volume{{Source: "/a", Target: "/d"}, {Source: "/b", Target: "/d"}}}, "volumes"},
 		"bad env":           {cove.Spec{Env: map[string]string{"A B": "x"}}, "env"},
@@ -100,7 +102,7 @@ func wholeSpec() cove.Spec {
 		Volumes:   []cove.Volume{{Source: "/data", Target: "/data"}},
 		Env:       map[string]string{"A": "b"}, Policy: "agent-bash", Require: cove.Require{Isolation: cove.BoundaryMicroVM},
 		Metadata: map[string]string{"k": "v"}, Ports: []int{80}, Snapshot: cove.NewID(),
-		Idle: time.Minute, Lifetime: time.Hour,
+		Idle: time.Minute, Lifetime: time.Hour, FixedEnd: true, OnEnd: cove.EndPause, Wake: true, PublicPorts: true,
 	}
 }
 

@@ -16,6 +16,7 @@ type Store interface {
 	TenantStore
 	SnapshotStore
 	RunStore
+	MessageStore
 	ClaimStore
 	Close() error
 }
@@ -62,8 +63,21 @@ type SnapshotStore interface {
 type RunStore interface {
 	PutRun(ctx context.Context, r *Run) error
 	GetRun(ctx context.Context, id ID) (*Run, error) // NotFound
-	Runs(ctx context.Context, state RunState) iter.Seq2[*Run, error]
+	Runs(ctx context.Context, f RunFilter) iter.Seq2[*Run, error]
 	DeleteRun(ctx context.Context, id ID) error // idempotent
+	// TrimRuns forgets runs that have ended, and returns how many: those from before
+	// a time, and of each tenant the oldest beyond so many.
+	TrimRuns(ctx context.Context, before time.Time, most int) (int64, error)
+}
+
+// MessageStore keeps what was said in chats.
+type MessageStore interface {
+	PutMessage(ctx context.Context, m *Message) error // inserts or replaces
+	Messages(ctx context.Context, f MessageFilter) iter.Seq2[*Message, error]
+	// DeleteMessages forgets a thread of an owner.
+	DeleteMessages(ctx context.Context, tenant, owner, thread string) error
+	// TrimMessages forgets what was said before a time, and returns how much.
+	TrimMessages(ctx context.Context, before time.Time) (int64, error)
 }
 
 // Claim ties an idempotency key to what it made.

@@ -39,6 +39,7 @@ const (
 	FileArchive Verb = "file.archive"
 	FileUnpack  Verb = "file.unpack"
 	FileWatch   Verb = "file.watch"
+	FileTag     Verb = "file.tag"
 
 	ContextRun       Verb = "context.run"
 	ContextOpen      Verb = "context.open"
@@ -46,6 +47,7 @@ const (
 	ContextRestart   Verb = "context.restart"
 	ContextInterrupt Verb = "context.interrupt"
 	ContextClose     Verb = "context.close"
+	ContextAnalyze   Verb = "context.analyze"
 
 	PortDial Verb = "port.dial"
 
@@ -65,6 +67,21 @@ const (
 	RunGet    Verb = "run.get"
 	RunWait   Verb = "run.wait"
 	RunDelete Verb = "run.delete"
+	RunList   Verb = "run.list"
+
+	RunAnalyze Verb = "run.analyze"
+
+	DatasetList   Verb = "dataset.list"
+	DatasetSchema Verb = "dataset.schema"
+
+	ChatSend     Verb = "chat.send"
+	ChatMessages Verb = "chat.messages"
+	ChatDelete   Verb = "chat.delete"
+
+	TemplateList   Verb = "template.list"
+	TemplateBuild  Verb = "template.build"
+	TemplateTag    Verb = "template.tag"
+	TemplateDelete Verb = "template.delete"
 
 	LinkDownload Verb = "link.download"
 	LinkUpload   Verb = "link.upload"
@@ -97,11 +114,12 @@ const (
 	ScopeRuns      Scope = "runs"    // governed data runs
 	ScopeAdmin     Scope = "admin"   // keys, tenants, maintenance, the journal
 	ScopeMetrics   Scope = "metrics" // read the server's metrics, and nothing else
+	ScopeTrusted   Scope = "trusted" // run code whose imports nobody looks at
 )
 
 // Scopes returns every scope.
 func Scopes() []Scope {
-	return []Scope{ScopeAll, ScopeRead, ScopeWrite, ScopeExec, ScopeFileRead, ScopeFileWrite, ScopeRuns, ScopeAdmin, ScopeMetrics}
+	return []Scope{ScopeAll, ScopeRead, ScopeWrite, ScopeExec, ScopeFileRead, ScopeFileWrite, ScopeRuns, ScopeAdmin, ScopeMetrics, ScopeTrusted}
 }
 
 // Trait is what the one road needs to know about a verb.
@@ -127,10 +145,11 @@ var traits = map[Verb]Trait{
 	FileStat: {Scope: ScopeFileRead, Reads: true}, FileRead: {Scope: ScopeFileRead, Reads: true},
 	FileWrite: {Scope: ScopeFileWrite}, FileList: {Scope: ScopeFileRead, Reads: true}, FileMkdir: {Scope: ScopeFileWrite},
 	FileMove: {Scope: ScopeFileWrite}, FileRemove: {Scope: ScopeFileWrite}, FileArchive: {Scope: ScopeFileRead, Reads: true},
-	FileUnpack: {Scope: ScopeFileWrite}, FileWatch: {Scope: ScopeFileRead, Reads: true},
+	FileUnpack: {Scope: ScopeFileWrite}, FileWatch: {Scope: ScopeFileRead, Reads: true}, FileTag: {Scope: ScopeFileWrite},
 
 	ContextRun: {Scope: ScopeExec}, ContextOpen: {Scope: ScopeExec}, ContextList: {Scope: ScopeRead, Reads: true},
 	ContextRestart: {Scope: ScopeExec}, ContextInterrupt: {Scope: ScopeExec}, ContextClose: {Scope: ScopeExec},
+	ContextAnalyze: {Scope: ScopeExec, Reads: true},
 
 	PortDial: {Scope: ScopeExec},
 
@@ -141,6 +160,14 @@ var traits = map[Verb]Trait{
 	SnapshotFork: {Scope: ScopeWrite, Durable: true}, SnapshotList: {Scope: ScopeRead, Reads: true}, SnapshotDelete: {Scope: ScopeWrite, Durable: true},
 
 	RunSubmit: {Scope: ScopeRuns}, RunGet: {Scope: ScopeRuns, Reads: true}, RunWait: {Scope: ScopeRuns, Reads: true}, RunDelete: {Scope: ScopeRuns},
+	RunList: {Scope: ScopeRuns, Reads: true}, RunAnalyze: {Scope: ScopeRuns, Reads: true},
+
+	DatasetList: {Scope: ScopeRuns, Reads: true}, DatasetSchema: {Scope: ScopeRuns, Reads: true},
+
+	ChatSend: {Scope: ScopeRuns}, ChatMessages: {Scope: ScopeRuns, Reads: true}, ChatDelete: {Scope: ScopeRuns},
+
+	TemplateList: {Scope: ScopeRead, Reads: true}, TemplateBuild: {Scope: ScopeAdmin, Durable: true},
+	TemplateTag: {Scope: ScopeAdmin, Durable: true}, TemplateDelete: {Scope: ScopeAdmin, Durable: true},
 
 	LinkDownload: {Scope: ScopeFileRead, Durable: true}, LinkUpload: {Scope: ScopeFileWrite, Durable: true},
 	LinkPort: {Scope: ScopeExec, Durable: true}, LinkLogin: {Scope: ScopeRead, Durable: true},

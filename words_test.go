@@ -120,6 +120,9 @@ func TestCapabilitiesCheck(t *testing.T) {
 		"workspace":     {nil, func(s *cove.Spec) { s.Workspace.Kind = cove.WorkspaceDisk }, cove.Unsupported, "disk"},
 		"network":       {nil, func(s *cove.Spec) { s.Network.Mode = cove.NetworkOpen }, cove.Unsupported, "open"},
 		"volumes":       {nil, func(s *cove.Spec) { s.Volumes = []cove.Volume{{}} }, cove.Unsupported, "volumes"},
+		"no pause":      {nil, func(s *cove.Spec) { s.OnEnd = cove.EndPause }, cove.Unsupported, "cannot pause"},
+		"pause":         {func(c *cove.Capabilities) { c.Powers = []cove.Power{cove.PowerPause} }, func(s *cove.Spec) { s.OnEnd = cove.EndPause }, "", ""},
+		"stop":          {nil, func(s *cove.Spec) { s.OnEnd = cove.EndStop }, "", ""},
 		"template":      {nil, func(s *cove.Spec) { s.Template = "x" }, cove.Invalid, "it has base"},
 		"isolation":     {nil, func(s *cove.Spec) { s.Require.Isolation = cove.BoundaryMicroVM }, cove.Unsupported, "microvm"},
 		"soft floor":    {nil, func(s *cove.Spec) { s.Floors = []cove.Limit{cove.LimitCPU} }, cove.Unsupported, "cpu"},
@@ -135,6 +138,9 @@ func TestCapabilitiesCheck(t *testing.T) {
 		err := caps.Check("p", spec)
 		if cove.CodeOf(err) != tt.code || err != nil && !strings.Contains(cove.MessageOf(err), tt.says) {
 			t.Errorf("%s: %v", name, err)
+		}
+		if build := "cove template build x"; name == "template" && !strings.Contains(cove.RemedyOf(err), build) {
+			t.Errorf("%s: the remedy is %q, without %q", name, cove.RemedyOf(err), build)
 		}
 	}
 }

@@ -31,7 +31,7 @@ type rig struct {
 }
 
 // newRig puts an engine on the provider that open opens in a directory of its own.
-func newRig(ctx context.Context, open func(dir string) (cove.Provider, error)) (_ *rig, err error) {
+func newRig(ctx context.Context, open func(dir string) (cove.Provider, error), change ...func(*engine.Config)) (_ *rig, err error) {
 	r := &rig{}
 	if r.dir, err = os.MkdirTemp("", "cove-bench-"); err != nil {
 		return nil, err
@@ -66,11 +66,14 @@ func newRig(ctx context.Context, open func(dir string) (cove.Provider, error)) (
 	if err != nil {
 		return nil, err
 	}
-	r.engine, err = engine.Open(ctx, engine.Config{
+	cfg := engine.Config{
 		Providers: []cove.Provider{r.provider}, Provider: r.provider.Name(),
 		Policy: rules, Store: r.store, Journal: r.journal, Archives: archives, Output: r.output, Node: "bench",
-	})
-	if err != nil {
+	}
+	for _, c := range change {
+		c(&cfg)
+	}
+	if r.engine, err = engine.Open(ctx, cfg); err != nil {
 		return nil, err
 	}
 	r.platform = r.engine.As(cove.Principal{Name: "bench", Scopes: []cove.Scope{cove.ScopeAll}})

@@ -20,6 +20,7 @@ import (
 
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/internal/guest"
+	"github.com/cove-sandbox/cove/internal/kernel"
 	"github.com/cove-sandbox/cove/internal/measure"
 	"github.com/cove-sandbox/cove/provider/local"
 )
@@ -42,6 +43,11 @@ type options struct {
 	local          localOptions
 	living         livingOptions
 	server         serverOptions
+	code           codeOptions
+	gvisor         gvisorOptions
+	docker         dockerOptions
+	sql            sqlOptions
+	e2b            e2bOptions
 }
 
 // The parts, in their order.
@@ -50,7 +56,16 @@ const (
 	partEngine = "engine"
 	partLiving = "living"
 	partServer = "server"
+	partCode   = "code"
+	partGvisor = "gvisor"
+	partDocker = "docker"
+	partSQL    = "sql"
+	partE2B    = "e2b"
 )
+
+func parts() []string {
+	return []string{partLocal, partEngine, partLiving, partServer, partCode, partGvisor, partDocker, partSQL, partE2B}
+}
 
 func (o options) wants(part string) bool { return o.only == "" || o.only == part }
 
@@ -61,24 +76,36 @@ func parse(args []string) (options, error) {
 	}, server: serverOptions{
 		restartOptions: restartOptions{provider: partLocal, patience: 30 * time.Second},
 		rounds:         400, callers: 8, transfer: 2_000_000_000, burst: 100, sessions: 50, each: 20, look: 50 * time.Millisecond,
+	}, code: codeOptions{
+		python: "/usr/bin/python3", node: "/usr/bin/node", rounds: 100, sessions: 8, frame: oneFrame, patience: 30 * time.Second, kernels: kernel.New(),
+	}, gvisor: gvisorOptions{rounds: ladderRounds}, docker: dockerOptions{rounds: ladderRounds}, sql: sqlOptions{
+		rows: 1_000_000, rounds: 60, group: groupSQL, one: oneSQL, hungry: hungrySQL,
+	}, e2b: e2bOptions{
+		restartOptions: restartOptions{provider: partLocal, patience: 30 * time.Second}, rounds: 10, turn: 30, row: 600, files: 10_000,
 	}}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.StringVar(&o.document, "write", "", "put the tables into this document, between its bench markers")
-	flags.StringVar(&o.only, "only", "", "measure only this part: local, engine, living or server")
+	flags.StringVar(&o.only, "only", "", "measure only this part: "+strings.Join(parts(), ", "))
 	flags.IntVar(&o.scale, "scale", 10_000, "how many sessions the engine's flatness is measured with")
 	flags.IntVar(&o.samples, "samples", 400, "how often each thing of the engine is measured")
 	flags.IntVar(&o.local.rounds, "rounds", 400, "how often each contender of the local provider runs")
 	flags.IntVar(&o.local.churn, "churn", 1000, "how many sandboxes are made and destroyed to see what is left")
 	flags.StringVar(&o.local.cove, "cove", "bin/cove", "the executable for cove run and cove serve")
 	flags.IntVar(&o.server.execs, "execs", 100_000, "after how many execs the memory of a server is looked at")
+	flags.StringVar(&o.docker.host, "docker", "", "where a Docker engine listens")
+	flags.StringVar(&o.docker.image, "docker-image", "cove-sandbox:test", "the image of its sandboxes")
+	flags.StringVar(&o.gvisor.runsc, "runsc", "", "the executable of gVisor to compare with")
+	flags.StringVar(&o.sql.duckdb, "duckdb", "", "the executable of DuckDB, as make build embeds it")
+	flags.StringVar(&o.e2b.node, "node", "/usr/bin/node", "the executable of Node.js for E2B's client")
+	flags.StringVar(&o.e2b.modules, "e2b", "", "the node_modules with E2B's client in it")
 	flags.StringVar(&o.local.judge, "judge", "", "the executable of go-judge")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
-	o.living.restart.cove, o.server.cove, o.server.churn = o.local.cove, o.local.cove, o.local.churn
+	o.living.restart.cove, o.server.cove, o.e2b.cove, o.server.churn = o.local.cove, o.local.cove, o.local.cove, o.local.churn
 	switch {
-	case !slices.Contains([]string{"", partLocal, partEngine, partLiving, partServer}, o.only):
-		return o, fmt.Errorf("-only %s: use local, engine, living or server", o.only)
+	case o.only != "" && !slices.Contains(parts(), o.only):
+		return o, fmt.Errorf("-only %s: use one of %s", o.only, strings.Join(parts(), ", "))
 	case o.document != "" && o.only != "":
 		return o, errors.New("-write goes with all parts; leave -only out")
 	case min(o.scale, o.samples, o.local.rounds, o.local.churn, o.server.execs) < 1:
@@ -100,7 +127,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	for _, part := range []struct {
 		name    string
 		measure func(context.Context, options) (string, []row, error)
-	}{{partLocal, localPart}, {partEngine, enginePart}, {partLiving, livingPart}, {partServer, serverPart}} {
+	}{{partLocal, localPart}, {partEngine, enginePart}, {partLiving, livingPart}, {partServer, serverPart}, {partCode, codePart}, {partGvisor, gvisorPart}, {partDocker, dockerPart}, {partSQL, sqlPart}, {partE2B, e2bPart}} {
 		if !o.wants(part.name) {
 			continue
 		}
@@ -148,6 +175,13 @@ func livingPart(ctx context.Context, o options) (string, []row, error) {
 func serverPart(ctx context.Context, o options) (string, []row, error) {
 	rows, err := serverRows(ctx, o.server, func(dir string) (cove.Provider, error) { return openLiving(dir, nil) })
 	return render("what a server costs", rows), rows, err
+}
+
+func codePart(ctx context.Context, o options) (string, []row, error) {
+	rows, kept, err := codeRows(ctx, o.code, func(dir string) (cove.Provider, error) {
+		return openWith(local.Config{Dir: dir, Keeper: true, Templates: hostData{}})
+	})
+	return render("what code that remembers costs", rows) + "\n" + renderKept(kept), rows, err
 }
 
 // described is the sentence about the machine.

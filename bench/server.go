@@ -85,21 +85,27 @@ type served struct {
 
 // dial returns a client that comes over the network and shows the first key.
 func (b *served) dial() (*client.Client, error) {
-	text, err := os.ReadFile(filepath.Join(b.home.dir, "cove.lock"))
+	address, key, err := b.home.door()
 	if err != nil {
 		return nil, err
+	}
+	return client.New(address, key)
+}
+
+// door is where the server is reached over the network, and the first key.
+func (h *home) door() (address, key string, err error) {
+	text, err := os.ReadFile(filepath.Join(h.dir, "cove.lock"))
+	if err != nil {
+		return "", "", err
 	}
 	var holder struct {
 		Address string `json:"address"`
 	}
 	if err := json.Unmarshal(text, &holder); err != nil {
-		return nil, fmt.Errorf("cove.lock: %w", err)
+		return "", "", fmt.Errorf("cove.lock: %w", err)
 	}
-	key, err := os.ReadFile(filepath.Join(b.home.dir, "admin.key"))
-	if err != nil {
-		return nil, err
-	}
-	return client.New(holder.Address, strings.TrimSpace(string(key)))
+	first, err := os.ReadFile(filepath.Join(h.dir, "admin.key"))
+	return holder.Address, strings.TrimSpace(string(first)), err
 }
 
 // with does something with a new client.

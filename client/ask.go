@@ -51,7 +51,11 @@ func (p path) join() (string, error) {
 			continue
 		}
 		if part == "" {
-			return "", cove.Errorf(cove.NotFound, "no name was given, and nothing is without one")
+			err := cove.Errorf(cove.NotFound, "no name was given, and nothing is without one")
+			if p[0] == sandboxes && i == 1 {
+				err = err.Reason(cove.ReasonNoSession)
+			}
+			return "", err
 		}
 		escaped := url.PathEscape(part)
 		if part == "." || part == ".." {
@@ -63,7 +67,10 @@ func (p path) join() (string, error) {
 }
 
 // of is the path of a thing of a session.
-func of(id cove.ID, rest string) path { return path{"/api/sandboxes/", string(id), rest} }
+func of(id cove.ID, rest string) path { return path{sandboxes, string(id), rest} }
+
+// sandboxes is where the path of a session begins.
+const sandboxes = "/api/sandboxes/"
 
 // do sends a request and returns an answer that is a success. The caller
 // closes its body.

@@ -66,7 +66,7 @@ func New(address, key string, opts ...Option) (*Client, error) {
 		return nil, badAddress()
 	}
 	if strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return nil, cove.InvalidField("key", "is not a key: it holds spaces or characters that no key has")
+		return nil, cove.InvalidField("key", "is not a key: it holds spaces or characters that no key has").Reason(cove.ReasonConfiguration)
 	}
 	c := &Client{key: key, silence: time.Minute, quit: make(chan struct{}), retries: true}
 	c.transport = newTransport()
@@ -101,7 +101,7 @@ func New(address, key string, opts ...Option) (*Client, error) {
 }
 
 func badAddress() error {
-	return cove.InvalidField("url", "must be http://host:port, https://host or unix:///path/to.sock, without a user or a query")
+	return cove.InvalidField("url", "must be http://host:port, https://host or unix:///path/to.sock, without a user or a query").Reason(cove.ReasonConfiguration)
 }
 
 func newTransport() *http.Transport {

@@ -26,12 +26,12 @@ func TestNewRefuses(t *testing.T) {
 		"", "localhost:8000", "ftp://host", "http://", "http:///path", "http://user:pass@host", "http://host?x=1", "http://host#x",
 		"unix://", "unix://host/path", "unix:relative", "http://[::1", "://", "http://a b",
 	} {
-		if _, err := client.New(address, ""); !errors.Is(err, cove.Invalid) || strings.Contains(err.Error(), "pass") {
+		if _, err := client.New(address, ""); !errors.Is(err, cove.Invalid) || !errors.Is(err, cove.ErrConfiguration) || strings.Contains(err.Error(), "pass") {
 			t.Errorf("%q: %v", address, err)
 		}
 	}
 	for _, key := range []string{"a b", "a\n", "ключ"} {
-		if _, err := client.New("http://host", key); !errors.Is(err, cove.Invalid) || strings.Contains(err.Error(), key) {
+		if _, err := client.New("http://host", key); !errors.Is(err, cove.Invalid) || !errors.Is(err, cove.ErrConfiguration) || strings.Contains(err.Error(), key) {
 			t.Errorf("%q: %v", key, err)
 		}
 	}
@@ -66,7 +66,7 @@ func TestUnreachable(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = c.Sessions().Get(t.Context(), "x")
-		if !errors.Is(err, cove.Unavailable) || !strings.Contains(cove.MessageOf(err), address) || !strings.Contains(cove.RemedyOf(err), "cove serve") || strings.Contains(err.Error(), secret) {
+		if !errors.Is(err, cove.Unavailable) || !errors.Is(err, cove.ErrConnection) || !strings.Contains(cove.MessageOf(err), address) || !strings.Contains(cove.RemedyOf(err), "cove serve") || strings.Contains(err.Error(), secret) {
 			t.Errorf("%v, remedy %q", err, cove.RemedyOf(err))
 		}
 		if _, err := c.Ports("x").Dial(t.Context(), 80); !errors.Is(err, cove.Unavailable) {
@@ -212,12 +212,12 @@ func TestBrokenOff(t *testing.T) {
 		panic(http.ErrAbortHandler) //nolint:forbidigo // breaks the connection off
 	})
 	body = "{"
-	if _, err := c.Sessions().Get(t.Context(), "x"); !errors.Is(err, cove.Unavailable) || !strings.Contains(err.Error(), "broke off") {
+	if _, err := c.Sessions().Get(t.Context(), "x"); !errors.Is(err, cove.Unavailable) || !errors.Is(err, cove.ErrConnection) || !strings.Contains(err.Error(), "broke off") {
 		t.Error(err)
 	}
 	body = "event: stdout\ndata: {\"data\":\"x\"}\n\n"
 	_, err := c.Processes("x").Exec(t.Context(), cove.ExecRequest{Line: "x", OnOutput: func(cove.Chunk) {}})
-	if !errors.Is(err, cove.Unavailable) || !strings.Contains(err.Error(), "broke off") {
+	if !errors.Is(err, cove.Unavailable) || !errors.Is(err, cove.ErrConnection) || !strings.Contains(err.Error(), "broke off") {
 		t.Error(err)
 	}
 }

@@ -15,13 +15,13 @@ type contexts struct {
 }
 
 func (x contexts) at(name, rest string) path {
-	return path{"/api/sandboxes/", string(x.id), "/contexts/", name, rest}
+	return path{sandboxes, string(x.id), "/contexts/", name, rest}
 }
 
 // Run implements [cove.Contexts].
 func (x contexts) Run(ctx context.Context, req cove.CodeRequest) (*cove.CodeResult, error) {
 	a := ask{method: http.MethodPost, path: of(x.id, "/code"), body: wire.CodeRequestOf(req)}
-	if req.OnOutput == nil {
+	if req.OnOutput == nil && req.OnResult == nil {
 		w, err := get[wire.CodeResult](ctx, x.c, a)
 		if err != nil {
 			return nil, err
@@ -35,6 +35,13 @@ func (x contexts) Run(ctx context.Context, req cove.CodeRequest) (*cove.CodeResu
 		}
 		if err := x.c.chunk(f, req.OnOutput); err != nil {
 			return nil, err
+		}
+		if f.name == wire.OnValue && req.OnResult != nil {
+			w, err := parse[wire.Value](x.c, f)
+			if err != nil {
+				return nil, err
+			}
+			req.OnResult(w.Cove())
 		}
 		if f.name == wire.OnResult {
 			w, err := parse[wire.CodeResult](x.c, f)
@@ -76,4 +83,13 @@ func (x contexts) Interrupt(ctx context.Context, name string) error {
 // Close implements [cove.Contexts].
 func (x contexts) Close(ctx context.Context, name string) error {
 	return x.c.tell(ctx, ask{method: http.MethodDelete, path: x.at(name, "")})
+}
+
+// Analyze implements [cove.Contexts].
+func (x contexts) Analyze(ctx context.Context, req cove.AnalyzeRequest) (*cove.CodeAnalysis, error) {
+	w, err := get[wire.Analysis](ctx, x.c, ask{method: http.MethodPost, path: path{"/api/analyze"}, body: wire.AnalyzeCodeOf(x.id, req)})
+	if err != nil {
+		return nil, err
+	}
+	return w.Cove()
 }

@@ -31,7 +31,7 @@ func (c *Client) unreachable(ctx context.Context, err error) error {
 	if ours, ok := errors.AsType[*cove.Error](err); ok {
 		return ours // from a reader that the caller gave
 	}
-	return cove.Wrap(cove.Unavailable, err, "cove at %s cannot be reached", c.name).Remedy("%s", c.remedy)
+	return cove.Wrap(cove.Unavailable, err, "cove at %s cannot be reached", c.name).Reason(cove.ReasonConnection).Remedy("%s", c.remedy)
 }
 
 // broken is the error of an answer that ended before it was whole.
@@ -39,13 +39,13 @@ func (c *Client) broken(ctx context.Context, err error) error {
 	if over := gone(ctx); over != nil {
 		return over
 	}
-	return cove.Wrap(cove.Unavailable, err, "the connection to %s broke off before the answer was whole", c.name).
+	return cove.Wrap(cove.Unavailable, err, "the connection to %s broke off before the answer was whole", c.name).Reason(cove.ReasonConnection).
 		Remedy("look whether it was done before you ask again")
 }
 
 // foreign is the error of an answer that Cove does not give.
 func (c *Client) foreign(resp *http.Response) error {
-	return cove.Errorf(cove.Unavailable, "%s answered %d with %.60q, which is not what Cove answers", c.name, resp.StatusCode, resp.Header.Get("Content-Type")).
+	return cove.Errorf(cove.Unavailable, "%s answered %d with %.60q, which is not what Cove answers", c.name, resp.StatusCode, resp.Header.Get("Content-Type")).Reason(cove.ReasonConnection).
 		Remedy("check the URL: another server, a proxy or another version may answer there")
 }
 

@@ -119,6 +119,11 @@ func (f files) Remove(ctx context.Context, name string) error {
 	return f.c.tell(ctx, ask{method: http.MethodDelete, path: of(f.id, "/files"), query: named(name)})
 }
 
+// Tag implements [cove.Files].
+func (f files) Tag(ctx context.Context, name string, meta map[string]string) error {
+	return f.c.tell(ctx, ask{method: http.MethodPost, path: of(f.id, "/files/tag"), body: wire.TagRequestOf(name, meta)})
+}
+
 // Watch implements [cove.Files].
 func (f files) Watch(ctx context.Context, dir string) iter.Seq2[cove.Change, error] {
 	return feed(ctx, f.c, ask{method: http.MethodGet, path: of(f.id, "/files/watch"), query: named(dir)}, wire.OnChange, wire.Change.Cove)

@@ -29,7 +29,7 @@ func (l links) file(ctx context.Context, method string, req cove.FileLink) (*cov
 // Port implements [cove.Links].
 func (l links) Port(ctx context.Context, req cove.PortLink) (*cove.Link, error) {
 	return l.link(ctx, ask{
-		method: http.MethodPost, path: path{"/api/sandboxes/", string(req.Session), "/ports/", strconv.Itoa(req.Port)}, body: wire.LinkRequestOf(req.TTL),
+		method: http.MethodPost, path: path{sandboxes, string(req.Session), "/ports/", strconv.Itoa(req.Port)}, body: wire.LinkRequestOf(req.TTL),
 	})
 }
 

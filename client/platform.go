@@ -13,6 +13,9 @@ func (d direct) Ports(id cove.ID) cove.Ports         { return ports{d.c, id} }
 func (d direct) Trials(id cove.ID) cove.Trials       { return trials{d.c, id} }
 func (d direct) Snapshots() cove.Snapshots           { return snapshots(d) }
 func (d direct) Runs() cove.Runs                     { return runs(d) }
+func (d direct) Datasets() cove.Datasets             { return datasets(d) }
+func (d direct) Chats() cove.Chats                   { return chats(d) }
+func (d direct) Templates() cove.Templates           { return templates(d) }
 func (d direct) Links() cove.Links                   { return links(d) }
 func (d direct) Admin() cove.Admin                   { return admin(d) }
 
@@ -39,6 +42,15 @@ func (c *Client) Snapshots() cove.Snapshots { return c.platform.Snapshots() }
 
 // Runs implements [cove.Platform].
 func (c *Client) Runs() cove.Runs { return c.platform.Runs() }
+
+// Datasets implements [cove.Platform].
+func (c *Client) Datasets() cove.Datasets { return c.platform.Datasets() }
+
+// Chats implements [cove.Platform].
+func (c *Client) Chats() cove.Chats { return c.platform.Chats() }
+
+// Templates implements [cove.Platform].
+func (c *Client) Templates() cove.Templates { return c.platform.Templates() }
 
 // Links implements [cove.Platform].
 func (c *Client) Links() cove.Links { return c.platform.Links() }

@@ -119,7 +119,9 @@ func (r *remote) open() error {
 	o := r.options
 	e, err := engine.Open(r.t.Context(), engine.Config{
 		Providers: []cove.Provider{provider}, Provider: provider.Name(), Policy: rules, Policies: rules.Profiles(), Store: r.store, Journal: journal,
-		Archives: archives, Output: output, Node: "test", Kernels: fake.Kernels{}, Runner: fake.Runner{},
+		Archives: archives, Output: output, Node: "test", Kernels: map[string]cove.Kernels{"": fake.Kernels{}}, Runners: map[string]cove.Runner{"": fake.Runner{}},
+		Datasets: fake.Datasets{}, Responder: fake.Responder{},
+		Analyzers:   map[string]cove.Analyzer{"": fake.Analyzer{}},
 		MaxSessions: o.MaxSessions, MaxMemory: o.MaxMemory, Evict: o.Evict, QueueLength: o.QueueLength,
 		Volumes: o.Volumes, Shared: o.Shared, Flavors: o.Flavors, OutputBudget: o.OutputBudget, OutputKept: o.OutputKept,
 		ExecTimeout: o.ExecTimeout, MaxFileSize: o.MaxFileSize, Prices: o.Prices, Sign: r.sign,

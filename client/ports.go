@@ -21,7 +21,7 @@ func (p ports) Dial(ctx context.Context, port int) (net.Conn, error) {
 	var raw net.Conn
 	trace := &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) { raw = info.Conn }}
 	resp, err := p.c.do(httptrace.WithClientTrace(ctx, trace), ask{
-		method: http.MethodGet, path: path{"/api/sandboxes/", string(p.id), "/ports/", strconv.Itoa(port), "/connect"},
+		method: http.MethodGet, path: path{sandboxes, string(p.id), "/ports/", strconv.Itoa(port), "/connect"},
 		header: map[string]string{"Connection": "Upgrade", "Upgrade": "tcp"},
 	})
 	if err != nil {

@@ -16,7 +16,7 @@ type processes struct {
 }
 
 func (p processes) at(pid cove.PID, rest string) path {
-	return path{"/api/sandboxes/", string(p.id), "/processes/", strconv.Itoa(int(pid)), rest}
+	return path{sandboxes, string(p.id), "/processes/", strconv.Itoa(int(pid)), rest}
 }
 
 // List implements [cove.Processes].
@@ -96,7 +96,7 @@ func (p processes) Output(ctx context.Context, id cove.OutputID, r cove.OutputRa
 		query.Set("limit", strconv.FormatInt(r.Limit, 10))
 	}
 	w, err := get[wire.OutputPage](ctx, p.c, ask{
-		method: http.MethodGet, path: path{"/api/sandboxes/", string(p.id), "/output/", string(id)}, query: query,
+		method: http.MethodGet, path: path{sandboxes, string(p.id), "/output/", string(id)}, query: query,
 	})
 	if err != nil {
 		return nil, err

@@ -45,7 +45,10 @@ func (u *upload) blame(ctx context.Context, err error) error {
 	own := u.err
 	u.mu.Unlock()
 	_ = u.Close()
-	if err == nil || own == nil || errors.Is(own, io.ErrClosedPipe) || gone(ctx) != nil {
+	if over := gone(ctx); err != nil && over != nil {
+		return over // the body may have been let go before the request knew
+	}
+	if err == nil || own == nil || errors.Is(own, io.ErrClosedPipe) {
 		return err
 	}
 	if ours, ok := errors.AsType[*cove.Error](own); ok {

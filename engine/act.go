@@ -1,10 +1,13 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"iter"
+	"reflect"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -80,7 +83,7 @@ func decideAndDo[T any](ctx context.Context, v view, a action, do func(context.C
 	intent := a.event(cove.Intent, d)
 	onDisk := func(context.Context) error { return nil }
 	if !reads {
-		if onDisk, err = v.e.intend(ctx, intent, trait.Durable && d.Effect == cove.Allow); err != nil {
+		if onDisk, err = v.e.intend(ctx, intent, d.Effect == cove.Allow && v.e.durable(a.Verb)); err != nil {
 			return out, d, journalDown(err)
 		}
 		seen.intended()
@@ -91,7 +94,11 @@ func decideAndDo[T any](ctx context.Context, v view, a action, do func(context.C
 	s := &step{lease: l, limits: d.Limits, outcome: a.event(cove.AfterIt, cove.Decision{})}
 	s.outcome.Data = nil // the intent has it
 	if err = missing; err == nil {
+		err = v.rouse(ctx, a, l)
+	}
+	if err == nil {
 		out, err = do(ctx, s)
+		err = of(l, err)
 	}
 	seen.done(s)
 	if reads {
@@ -108,6 +115,13 @@ func decideAndDo[T any](ctx context.Context, v view, a action, do func(context.C
 		err = journalLate(jerr, s.outcome, err)
 	}
 	return out, d, err
+}
+
+// durable reports whether the intent of an action must be on the disk. That a session
+// ends which ends with this process need not be: a machine that forgets the line has
+// ended the session too.
+func (e *Engine) durable(v cove.Verb) bool {
+	return v.Trait().Durable && (!e.cfg.Fleeting || v != cove.SessionClose)
 }
 
 // intend writes an intent down. When the action is done, onDisk must be called:
@@ -207,6 +221,23 @@ func journalLate(cause error, outcome *cove.Event, err error) error {
 	return e
 }
 
+// of names the provider of a session in an error about it.
+func of(l *lease, err error) error {
+	e, ok := errors.AsType[*cove.Error](err)
+	if !ok || l == nil || e.Details["provider"] != nil {
+		return err
+	}
+	provider := l.provider()
+	if provider == "" {
+		return err
+	}
+	c := e.With("provider", provider)
+	if e != err { //nolint:errorlint // whether it is all there is
+		c.Err = err
+	}
+	return c
+}
+
 // withOp names the verb in an error, and makes one of ours from any other.
 func withOp(verb cove.Verb, err error) error {
 	if err == nil {
@@ -237,17 +268,47 @@ func (e *Engine) contentOf(text string) json.RawMessage {
 // specOf is what the journal keeps of a request to open: the choices, and the
 // hash of the whole.
 func (e *Engine) specOf(s cove.Spec) json.RawMessage {
-	text, err := json.Marshal(s)
-	if err != nil {
-		return nil // a Spec has only plain values
+	text, ok := briefSpec(s)
+	if !ok {
+		var err error
+		if text, err = json.Marshal(s); err != nil {
+			return nil // a Spec has only plain values
+		}
+	}
+	digest := e.cfg.Journal.Digest(text)
+	if ok {
+		return fmt.Appendf(nil, `{"digest":"%s","flavor":"%s","provider":"%s","template":"%s"}`, digest, short(s.Flavor), short(s.Provider), short(s.Template))
 	}
 	data, err := json.Marshal(map[string]string{
-		"digest": e.cfg.Journal.Digest(text), "provider": short(s.Provider), "template": short(s.Template), "flavor": short(s.Flavor),
+		"digest": digest, "provider": short(s.Provider), "template": short(s.Template), "flavor": short(s.Flavor),
 	})
 	if err != nil {
 		return nil // nor has a map of strings
 	}
 	return data
+}
+
+// briefSpec is what encoding/json writes of a spec that names things and asks for
+// nothing else, as that of most runs. Its first look at a type takes longer than
+// such a run has.
+func briefSpec(s cove.Spec) (text []byte, ok bool) {
+	text = append(text, '{')
+	for _, f := range []struct {
+		name string
+		word *string
+	}{{"provider", &s.Provider}, {"template", &s.Template}, {"flavor", &s.Flavor}, {"policy", &s.Policy}} {
+		if strings.ContainsFunc(*f.word, func(r rune) bool {
+			return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_'
+		}) {
+			return nil, false
+		}
+		if *f.word != "" {
+			text = append(text, `"`+f.name+`":"`+*f.word+`",`...)
+		}
+		*f.word = ""
+	}
+	text = bytes.TrimSuffix(text, []byte{','})
+	return append(text, '}'), reflect.ValueOf(&s).Elem().IsZero()
 }
 
 // short cuts a word that a caller made up.
@@ -259,7 +320,12 @@ func madeSession(id cove.ID) json.RawMessage { return json.RawMessage(`{"made":"
 // note writes what the engine did by itself. The journal refusing is logged by
 // the caller's own error: a note never stops a clean-up.
 func (e *Engine) note(ctx context.Context, kind string, s *cove.Session, reason string) {
-	data, _ := json.Marshal(map[string]string{"reason": reason}) // a map of strings cannot fail
+	e.noteOf(ctx, kind, s, map[string]string{"reason": reason})
+}
+
+// noteOf is note with more than a reason.
+func (e *Engine) noteOf(ctx context.Context, kind string, s *cove.Session, about map[string]string) {
+	data, _ := json.Marshal(about) // a map of strings cannot fail
 	ev := &cove.Event{Kind: kind, Phase: cove.EngineNote, Tenant: s.Tenant, Session: s.ID, Provider: s.Provider, Data: data}
 	if err := e.cfg.Journal.Append(context.WithoutCancel(ctx), ev, false); err != nil {
 		e.cfg.Logger.ErrorContext(ctx, "journal note", errAttr(err), sessionAttr(s.ID))

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"time"
@@ -15,7 +16,7 @@ func (p admin) does(verb cove.Verb) action { return action{Action: cove.Action{V
 
 // CreateKey implements [cove.Admin].
 func (p admin) CreateKey(ctx context.Context, req cove.KeyRequest) (*cove.Key, string, error) {
-	secret := cove.NewSecret()
+	var secret string
 	k, err := act(ctx, p.v, p.does(cove.AdminCreateKey), func(ctx context.Context, st *step) (*cove.Key, error) {
 		if err := req.Validate(); err != nil {
 			return nil, err
@@ -29,7 +30,9 @@ func (p admin) CreateKey(ctx context.Context, req cove.KeyRequest) (*cove.Key, s
 			key: req.IdempotencyKey, verb: cove.AdminCreateKey, what: what,
 			do: func(id cove.ID) (*cove.Key, cove.ID, error) {
 				st.outcome.Data = madeSession(id)
-				k, err := p.putKey(ctx, id, req, secret)
+				var k *cove.Key
+				var err error
+				k, secret, err = p.putKey(ctx, id, req)
 				return k, id, err
 			},
 			again: func(id cove.ID) (*cove.Key, error) { return nil, p.keyMade(ctx, id) },
@@ -41,16 +44,22 @@ func (p admin) CreateKey(ctx context.Context, req cove.KeyRequest) (*cove.Key, s
 	return shown(k), secret, nil
 }
 
-// putKey keeps a new key with an id.
-func (p admin) putKey(ctx context.Context, id cove.ID, req cove.KeyRequest, secret string) (*cove.Key, error) {
+// putKey keeps a new key with an id and returns it with its secret.
+func (p admin) putKey(ctx context.Context, id cove.ID, req cove.KeyRequest) (*cove.Key, string, error) {
 	k := &cove.Key{
-		ID: id, Name: req.Name, Tenant: req.Tenant, Hash: cove.HashSecret(secret), Scopes: req.Scopes,
+		ID: id, Name: req.Name, Tenant: req.Tenant, Scopes: req.Scopes,
 		Limits: req.Limits, Defaults: req.Defaults, CreatedAt: time.Now(),
+	}
+	if req.Form == cove.KeyMicrosandbox {
+		k.Limits.Namespace = cmp.Or(req.Limits.Namespace, cove.AllNamespaces)
+		req.TTL = cmp.Or(req.TTL, cove.MicrosandboxTTL)
 	}
 	if req.TTL > 0 {
 		k.ExpiresAt = k.CreatedAt.Add(req.TTL)
 	}
-	return k, p.v.e.cfg.Store.PutKey(ctx, k)
+	secret := cove.NewSecretFor(req.Form, k)
+	k.Hash = cove.HashSecret(secret)
+	return k, secret, p.v.e.cfg.Store.PutKey(ctx, k)
 }
 
 // keyMade is the answer to who repeats the request for a key: it is there, and
@@ -87,7 +96,8 @@ func (p admin) Keys(ctx context.Context) iter.Seq2[*cove.Key, error] {
 }
 
 // RevokeKey implements [cove.Admin]. Revoking twice is no error. What callers
-// with the key have under way is for who let them in to end.
+// with the key have under way is for who let them in to end, but for their runs,
+// which nobody need wait for.
 func (p admin) RevokeKey(ctx context.Context, id cove.ID) error {
 	return actDone(ctx, p.v, p.does(cove.AdminRevokeKey), func(ctx context.Context, _ *step) error {
 		k, err := p.v.e.cfg.Store.KeyByID(ctx, id)
@@ -100,7 +110,12 @@ func (p admin) RevokeKey(ctx context.Context, id cove.ID) error {
 		if k.RevokedAt.IsZero() {
 			k.RevokedAt = time.Now()
 		}
-		return p.v.e.cfg.Store.PutKey(ctx, k)
+		if err := p.v.e.cfg.Store.PutKey(ctx, k); err != nil {
+			return err
+		}
+		p.v.e.runs.endOf(string(id))
+		p.v.e.endOwned(ctx, string(id))
+		return nil
 	})
 }
 
@@ -178,14 +193,6 @@ func (p admin) Events(ctx context.Context, f cove.EventFilter) iter.Seq2[cove.Ev
 func (p admin) Doctor(ctx context.Context) ([]cove.ProviderReport, error) {
 	return act(ctx, p.v, p.does(cove.AdminDoctor), func(ctx context.Context, _ *step) ([]cove.ProviderReport, error) {
 		e := p.v.e
-		var list []cove.ProviderReport
-		for _, provider := range e.cfg.Providers {
-			caps, err := e.probes.of(ctx, provider)
-			if err != nil {
-				caps = cove.Capabilities{Why: cove.MessageOf(err), Remedy: cove.RemedyOf(err)}
-			}
-			list = append(list, cove.ProviderReport{Name: provider.Name(), Default: provider.Name() == e.cfg.Provider, Capabilities: caps})
-		}
-		return list, nil
+		return ladder(ctx, e.cfg.Providers, e.cfg.Provider, e.cfg.Fallback, e.probes.of), ctx.Err()
 	})
 }

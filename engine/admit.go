@@ -29,6 +29,9 @@ func (e *Engine) admit(ctx context.Context, l *lease, onFull cove.OnFull, told f
 	}
 	claim := admission.Claim{Tenant: s.Tenant, Memory: e.memoryOf(s.Spec), Quota: quota}
 	ticket, full := e.gate.Try(claim)
+	if full != nil && e.endSpare(ctx) {
+		ticket, full = e.gate.Try(claim)
+	}
 	if full != nil && e.endDead(ctx) {
 		ticket, full = e.gate.Try(claim)
 	}

@@ -220,7 +220,7 @@ func TestKeyAndTenantBounds(t *testing.T) {
 
 func TestWhatAProviderLacksIsSaid(t *testing.T) {
 	w := newWorld(t, func(c *fake.Config) { c.Powers = []cove.Power{} })
-	p := w.open(func(c *engine.Config) { c.Kernels, c.Runner = nil, nil }).As(boss)
+	p := w.open(func(c *engine.Config) { c.Kernels, c.Runners = nil, nil }).As(boss)
 	s := mustOpen(t, p, cove.Spec{})
 	_, pause := p.Snapshots().Pause(t.Context(), s.ID)
 	_, snap := p.Snapshots().Snapshot(t.Context(), s.ID, cove.SnapshotRequest{Name: "x"})

@@ -82,7 +82,10 @@ func once[T any](ctx context.Context, e *Engine, p cove.Principal, d deed[T]) (o
 }
 
 // absent reports whether an error says that there never was such a thing.
-func absent(err error) bool { return cove.CodeOf(err) == cove.NotFound && cove.ReasonOf(err) == "" }
+func absent(err error) bool {
+	reason := cove.ReasonOf(err)
+	return cove.CodeOf(err) == cove.NotFound && (reason == "" || reason == cove.ReasonNoSession)
+}
 
 // takeClaim ties a key to a request, or returns the claim of an earlier one that
 // was the same.

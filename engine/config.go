@@ -23,9 +23,34 @@ type Config struct {
 	Store     cove.Store
 	Journal   cove.Journal
 	Archives  cove.Archives
-	Output    *os.Root     // where long output is kept
-	Kernels   cove.Kernels // nil: running code in a context is Unsupported
-	Runner    cove.Runner  // nil: runs are Unsupported
+	Output    *os.Root // where long output is kept
+	// Kernels are the interpreters by the name of a provider; those under "" serve
+	// all others. Where there are none, running code in a context is Unsupported.
+	Kernels map[string]cove.Kernels
+	// Runners answer questions to data, by the name of a provider as Kernels do.
+	// Where there is none, runs are Unsupported.
+	Runners map[string]cove.Runner
+	// OpenPlaces lets providers answer questions that cannot close the network of a
+	// sandbox. Otherwise they are refused: what sees data reaches nobody.
+	OpenPlaces bool
+	// Templates keeps what sessions are made from. nil: there is what providers have.
+	Templates cove.TemplateMaker
+	// Datasets are what questions can be asked of. nil: there are none.
+	Datasets cove.DatasetSource
+	// Responder answers the messages of chats. nil: chats are Unsupported.
+	Responder cove.Responder
+	// Analyzers find the imports of Python code, by the name of a provider as
+	// Kernels are. Where there is none, asking for it is Unsupported.
+	Analyzers map[string]cove.Analyzer
+	// Warm has interpreters started in the spares of the pool before anybody asks
+	// for one, where the provider can. They are those that sessions of the same kind
+	// used lately; at first Python, and Node for the template node.
+	Warm bool
+	// Preload names the modules that a warm interpreter imports ahead, by template
+	// and language. nil: none.
+	Preload func(template, language string) []string
+	// Artifacts keeps code and what came of it. nil: nothing is kept.
+	Artifacts cove.Artifacts
 	// Approve asks a person about an action that policy wants agreed to. nil: no
 	// one can be asked, and such an action is denied.
 	Approve func(ctx context.Context, a cove.Action, d cove.Decision) (bool, error)
@@ -39,8 +64,12 @@ type Config struct {
 	// Fleeting says that the sessions end with this process, and nobody asks for
 	// them afterwards. Then no record of them is kept, and a journal line that must
 	// be on the disk before an action may also get there while the action goes on,
-	// if the Journal has Begin; the answer waits for it.
+	// if the Journal has Begin; the answer waits for it. That a session is closed need
+	// not be on the disk.
 	Fleeting bool
+	// Fresh says that nothing of an earlier process is there. Where a Fleeting engine
+	// is Solo, too, it has nothing to do in the background then but to watch expiry.
+	Fresh bool
 	// Solo says that each session runs one program, in the foreground and without a
 	// terminal, and nothing else. Where the provider can, and the spec asks for
 	// nothing that stays, its sandbox is made for that: [cove.Mold].
@@ -65,7 +94,11 @@ type Config struct {
 	ExecTimeout  time.Duration // for a program that asks for none; 0: 33 s
 	StartTimeout time.Duration // for creating a sandbox; 0: 180 s
 	KeepStopped  time.Duration // how long a stopped session is kept; 0: 24 h
+	KeepPaused   time.Duration // how long one with a fixed end, or that says what happens at its end, is kept paused or stopped; 0: 30 days
 	KeepEnded    time.Duration // how long an ended one is remembered; 0: 24 h
+	KeepRuns     time.Duration // how long a run that has ended is remembered; 0: 24 h
+	MaxRuns      int           // those of one tenant that are; 0: 1000
+	KeepChats    time.Duration // how long a message of a chat is remembered; 0: 30 days
 
 	CleanupInterval time.Duration // between looks for expired sessions; 0: 60 s
 	OrphanInterval  time.Duration // between looks for orphans; 0: 600 s
@@ -95,7 +128,7 @@ func (c Config) withDefaults() Config {
 		c.Flavors = BuiltinFlavors()
 	}
 	c.Defaults = fill(c.Defaults, cove.Spec{
-		Template: "base", Flavor: "small", Idle: 30 * time.Minute, Lifetime: 24 * time.Hour,
+		Template: "base", Flavor: "small", Idle: 30 * time.Minute,
 		Network:   cove.Network{Mode: cove.NetworkNone},
 		Workspace: cove.Workspace{Kind: cove.WorkspaceMemory, Size: 500 * cove.MiB, Files: 100_000},
 	})
@@ -104,7 +137,11 @@ func (c Config) withDefaults() Config {
 	orInt(&c.ExecTimeout, 33*time.Second)
 	orInt(&c.StartTimeout, 180*time.Second)
 	orInt(&c.KeepStopped, 24*time.Hour)
+	orInt(&c.KeepPaused, 30*24*time.Hour)
 	orInt(&c.KeepEnded, 24*time.Hour)
+	orInt(&c.KeepRuns, 24*time.Hour)
+	orInt(&c.MaxRuns, 1000)
+	orInt(&c.KeepChats, 30*24*time.Hour)
 	orInt(&c.CleanupInterval, 60*time.Second)
 	orInt(&c.OrphanInterval, 600*time.Second)
 	orInt(&c.PoolInterval, 10*time.Second)

@@ -31,6 +31,7 @@ type slot struct {
 	turn    chan struct{}
 	waiting chan struct{} // one element for each that runs or waits
 	kernel  cove.Kernel   // owned by who has the turn; read by Interrupt through lease.mu
+	closed  bool          // no interpreter may be put in any more; guarded by lease.mu
 }
 
 func newSlot(info cove.CodeContext) *slot {
@@ -45,9 +46,13 @@ func (c contexts) Run(ctx context.Context, req cove.CodeRequest) (*cove.CodeResu
 	req.Language = c.language(req)
 	a.Code = &req
 	a.data = c.v.e.contentOf(req.Code)
-	return actOrBlock(ctx, c.v, a, func(ctx context.Context, st *step) (*cove.CodeResult, error) {
+	report, unseen := c.look(ctx, &a)
+	out, err := actOrBlock(ctx, c.v, a, func(ctx context.Context, st *step) (*cove.CodeResult, error) {
 		if err := req.Validate(); err != nil {
 			return nil, err
+		}
+		if unseen != nil {
+			return nil, unseen
 		}
 		if _, err := c.v.e.tenants.check(ctx, c.v.p.Tenant); err != nil {
 			return nil, err
@@ -61,16 +66,27 @@ func (c contexts) Run(ctx context.Context, req cove.CodeRequest) (*cove.CodeResu
 		if err != nil {
 			return nil, err
 		}
+		if s.info.Language != req.Language { // policy judged another language
+			return nil, cove.Errorf(cove.Conflict, "context %q was opened meanwhile", s.info.Name).Remedy("send the code again")
+		}
+		if report != nil && report.Syntax != nil {
+			return st.misspelt(s, report), nil
+		}
 		limits := req.Limits.Tighten(st.limits)
 		if limits.Wall == 0 {
 			limits.Wall = c.v.e.cfg.ExecTimeout
 		}
 		out, err := c.v.e.runCode(ctx, st.lease, s, sandbox, req, limits)
 		if err == nil {
+			out.Security = report
 			st.ended(out.Result)
 		}
 		return out, err
-	}, func(x *cove.Execution) *cove.CodeResult { return &cove.CodeResult{Execution: *x} })
+	}, func(x *cove.Execution) *cove.CodeResult { return &cove.CodeResult{Execution: *x, Security: report} })
+	if err == nil {
+		c.answered(ctx, req, out)
+	}
+	return out, err
 }
 
 // language is what a request is written in: policy must know it also where the
@@ -78,7 +94,7 @@ func (c contexts) Run(ctx context.Context, req cove.CodeRequest) (*cove.CodeResu
 func (c contexts) language(req cove.CodeRequest) string {
 	l, err := c.v.e.find(c.v.p.Tenant, c.id)
 	if req.Language != "" || err != nil {
-		return req.Language
+		return cove.Language(req.Language)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -91,24 +107,29 @@ func (c contexts) language(req cove.CodeRequest) string {
 // runCode runs code in a slot and puts what it wrote into the answer.
 func (e *Engine) runCode(ctx context.Context, l *lease, s *slot, sandbox cove.Sandbox, req cove.CodeRequest, limits cove.Limits) (*cove.CodeResult, error) {
 	var flooded atomic.Bool
-	id, log := e.newLog(l, limits, req.OnOutput, func() {
-		flooded.Store(true)
-		if k := s.alive(l); k != nil {
-			_ = k.Interrupt(ctx) // the time limit ends what does not listen
-		}
-	})
-	out, err := s.run(ctx, l, sandbox, e.cfg.Kernels, req.Code, limits, func(c cove.Chunk) {
-		_, _ = log.Writer(c.Stream).Write(c.Data) // a log never fails
+	listener := newPace(req.OnOutput, req.OnResult)
+	id, log := e.newLog(l, limits, listener.ear(), func() { flooded.Store(true) })
+	out, err := s.run(ctx, l, func(spec cove.KernelSpec) (cove.Kernel, error) {
+		return e.interpreter(ctx, l, sandbox, spec)
+	}, func(k cove.Kernel) (*cove.CodeResult, error) {
+		listener.begin(limits.Wall)
+		return k.Run(ctx, cove.KernelRun{Code: req.Code, Env: req.Env, Limits: limits, OnResult: listener.eye(), OnOutput: func(c cove.Chunk) {
+			_, _ = log.Writer(c.Stream).Write(c.Data) // a log never fails
+		}})
 	})
 	log.Close()
+	listener.close()
 	if err != nil {
 		return nil, errors.Join(err, log.Remove())
 	}
 	if flooded.Load() {
 		out.Outcome = cove.OutputLimit
 	}
-	out.Context, out.Provider, out.Session = s.info.Name, l.provider(), l.id
+	out.Context, out.Provider, out.Session, out.Template = s.info.Name, l.provider(), l.id, l.template()
+	out.Timeout, out.Budget, out.Cost = limits.Wall, e.cfg.OutputBudget, l.cost(out.Wall)
+	e.fit(out)
 	e.tenants.count(l.tenant, tally{execs: 1})
+	out.CPU = l.given(out.Result)
 	e.spend(l, out.CPU)
 	return out, l.settle(id, log, &out.Execution)
 }
@@ -135,7 +156,8 @@ func (c contexts) slot(l *lease, req cove.CodeRequest) (*slot, error) {
 
 // add puts a context into the session; its interpreter starts when it is used.
 func (c contexts) add(l *lease, spec cove.ContextSpec) (*slot, error) {
-	if err := c.speaks(spec.Language); err != nil {
+	spec.Language = cove.Language(spec.Language)
+	if err := c.v.e.speaks(l.provider(), spec.Language); err != nil {
 		return nil, err
 	}
 	if spec.Name == "" {
@@ -163,9 +185,21 @@ func (c contexts) add(l *lease, spec cove.ContextSpec) (*slot, error) {
 	return s, nil
 }
 
+// kernels returns the interpreters for the sandboxes of a provider, or nil.
+func (e *Engine) kernels(provider string) cove.Kernels {
+	return kernelsOf(e.cfg.Kernels, provider)
+}
+
+func kernelsOf(all map[string]cove.Kernels, provider string) cove.Kernels {
+	if k, ok := all[provider]; ok {
+		return k
+	}
+	return all[""]
+}
+
 // speaks reports a language for which there is no interpreter.
-func (c contexts) speaks(language string) error {
-	kernels := c.v.e.cfg.Kernels
+func (e *Engine) speaks(provider, language string) error {
+	kernels := e.kernels(provider)
 	if kernels == nil {
 		return cove.Errorf(cove.Unsupported, "this build has no interpreters that remember").Remedy("run the code as a program instead")
 	}
@@ -177,7 +211,7 @@ func (c contexts) speaks(language string) error {
 
 // run waits for the context's turn and runs code in its interpreter, starting
 // one where there is none alive.
-func (s *slot) run(ctx context.Context, l *lease, sandbox cove.Sandbox, kernels cove.Kernels, code string, limits cove.Limits, out func(cove.Chunk)) (*cove.CodeResult, error) {
+func (s *slot) run(ctx context.Context, l *lease, open func(cove.KernelSpec) (cove.Kernel, error), do func(cove.Kernel) (*cove.CodeResult, error)) (*cove.CodeResult, error) {
 	select {
 	case s.waiting <- struct{}{}:
 		defer func() { <-s.waiting }()
@@ -191,16 +225,38 @@ func (s *slot) run(ctx context.Context, l *lease, sandbox cove.Sandbox, kernels 
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	k := s.alive(l)
-	if k == nil {
-		fresh, err := kernels.Open(ctx, sandbox, cove.ContextSpec{Name: s.info.Name, Language: s.info.Language, Dir: s.info.Dir})
-		if err != nil {
-			return nil, err
-		}
-		k = fresh
-		s.set(l, k)
+	k, fresh, err := s.interpreter(ctx, l, open)
+	if err != nil {
+		return nil, err
 	}
-	return k.Run(ctx, code, limits, out)
+	res, err := do(k)
+	if err == nil {
+		res.Fresh = fresh
+	}
+	return res, err
+}
+
+// interpreter returns the one of the context, or a fresh one where none is alive.
+// The caller has the turn.
+func (s *slot) interpreter(ctx context.Context, l *lease, open func(cove.KernelSpec) (cove.Kernel, error)) (k cove.Kernel, fresh bool, err error) {
+	if k := s.alive(l); k != nil {
+		return k, false, nil
+	}
+	over := cove.Errorf(cove.NotFound, "context %.64q was closed before the code ran", s.info.Name).Remedy("open it again")
+	if !s.set(l, nil) {
+		return nil, false, over
+	}
+	k, err = open(cove.KernelSpec{Language: s.info.Language, Dir: s.info.Dir})
+	if err != nil {
+		return nil, false, err
+	}
+	if !s.set(l, k) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), killTime)
+		defer cancel()
+		_ = k.Close(ctx) // an interpreter that will not close goes with its sandbox
+		return nil, false, over
+	}
+	return k, true, nil
 }
 
 func (s *slot) alive(l *lease) cove.Kernel {
@@ -212,17 +268,27 @@ func (s *slot) alive(l *lease) cove.Kernel {
 	return nil
 }
 
-func (s *slot) set(l *lease, k cove.Kernel) {
+// set puts an interpreter in, or none. It reports false where the context is closed.
+func (s *slot) set(l *lease, k cove.Kernel) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s.kernel = k
+	if s.closed {
+		s.kernel = nil
+	}
+	return !s.closed
 }
 
-// close ends the interpreter. It is called when no new call can reach the slot.
-func (s *slot) close(ctx context.Context) {
-	if s.kernel != nil {
-		_ = s.kernel.Close(ctx) // an interpreter that will not close goes with its sandbox
+// close ends the interpreter. No other one follows it.
+func (s *slot) close(ctx context.Context, l *lease) error {
+	l.mu.Lock()
+	s.closed = true
+	k := s.kernel
+	l.mu.Unlock()
+	if k == nil {
+		return nil
 	}
+	return k.Close(ctx)
 }
 
 // Open implements [cove.Contexts].
@@ -305,13 +371,11 @@ func (c contexts) Restart(ctx context.Context, name string) error {
 func (c contexts) Close(ctx context.Context, name string) error {
 	return c.with(ctx, cove.ContextClose, name, func(ctx context.Context, l *lease, s *slot) error {
 		l.mu.Lock()
-		delete(l.contexts, name)
-		k := s.kernel
-		l.mu.Unlock()
-		if k == nil {
-			return nil
+		if l.contexts[name] == s { // it may be another one's by now
+			delete(l.contexts, name)
 		}
-		return k.Close(ctx)
+		l.mu.Unlock()
+		return s.close(ctx, l)
 	})
 }
 

@@ -22,6 +22,11 @@ type Engine struct {
 	probes  probes
 	tenants tenants
 	runs    runTable
+	threads threads
+	rooms   cleanRooms
+	places  runPlaces
+	warmth  warmth
+	alarm   alarm
 	began   time.Time
 
 	mu     sync.RWMutex
@@ -37,32 +42,50 @@ type Engine struct {
 func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
-		return nil, err
+		return nil, cove.WithReason(err, cove.ReasonConfiguration)
 	}
 	e := &Engine{
 		cfg: cfg, began: time.Now(),
 		gate:   admission.New(admission.Config{Sessions: cfg.MaxSessions, Memory: cfg.MaxMemory, Queue: cfg.QueueLength}),
 		leases: map[cove.ID]*lease{}, keys: map[leaseKey]*lease{}, owners: map[string]int{},
-		claims: map[claimKey]chan struct{}{},
+		claims: map[claimKey]chan struct{}{}, warmth: newWarmth(),
 	}
 	e.probes.init(cfg.Providers)
+	e.rooms.init()
+	e.places.init()
 	e.tenants.store = cfg.Store
-	e.pool = pool.New(pool.Config{Size: cfg.PoolSize, Max: cfg.MaxPool, Prepare: e.prepare})
+	e.pool = pool.New(pool.Config{Size: cfg.PoolSize, Max: cfg.MaxPool, Prepare: e.prepareWarm})
 	if err := e.recover(ctx); err != nil {
 		for _, l := range e.snapshotLeases() {
 			l.letGo(ctx)
 		}
 		return nil, err
 	}
-	e.tasks = task.Start(
-		cfg.Logger,
-		task.Task{Name: "expiry", Every: cfg.CleanupInterval, Run: e.expire},
-		task.Task{Name: "orphans", Every: cfg.OrphanInterval, Run: e.removeOrphans},
-		task.Task{Name: "pool", Every: cfg.PoolInterval, Run: e.pool.Fill},
-		task.Task{Name: "room", Every: roomInterval, Run: e.makeRoom},
-		task.Task{Name: "records", Every: cfg.CleanupInterval, Run: e.tidyRecords},
-	)
+	e.tasks = task.Start(cfg.Logger, e.chores()...)
+	e.alarm.start(func() { e.tasks.Kick("expiry") })
+	for _, l := range e.snapshotLeases() {
+		e.alarmFor(l)
+	}
 	return e, nil
+}
+
+// chores are the background tasks.
+func (e *Engine) chores() []task.Task {
+	expiry := task.Task{Name: "expiry", Every: e.cfg.CleanupInterval, Run: e.expire}
+	if e.cfg.untouched() {
+		return []task.Task{expiry}
+	}
+	list := []task.Task{
+		expiry,
+		{Name: "orphans", Every: e.cfg.OrphanInterval, Run: e.removeOrphans},
+		{Name: "pool", Every: e.cfg.PoolInterval, Run: e.pool.Fill},
+		{Name: "room", Every: roomInterval, Run: e.makeRoom},
+		{Name: "records", Every: e.cfg.CleanupInterval, Run: e.tidyRecords},
+	}
+	if e.cfg.Artifacts != nil {
+		list = append(list, task.Task{Name: "artifacts", Every: artifactInterval, Run: e.cfg.Artifacts.Sweep})
+	}
+	return list
 }
 
 // Close stops the background tasks, ends the programs that callers wait for,
@@ -80,8 +103,11 @@ func (e *Engine) Close(ctx context.Context) error {
 	leases := e.allLeases()
 	e.mu.Unlock()
 
+	e.alarm.stop()
 	e.tasks.Close()
 	e.runs.close()
+	e.closePlaces(ctx)
+	e.closeRooms(ctx)
 	_ = inParallel(leases, func(l *lease) error {
 		l.letGo(ctx)
 		e.bookLast(l)
@@ -142,5 +168,8 @@ func (v view) Ports(id cove.ID) cove.Ports         { return ports{v, id} }
 func (v view) Trials(id cove.ID) cove.Trials       { return trials{v, id} }
 func (v view) Snapshots() cove.Snapshots           { return snapshots{v} }
 func (v view) Runs() cove.Runs                     { return runs{v} }
+func (v view) Datasets() cove.Datasets             { return datasets{v} }
+func (v view) Chats() cove.Chats                   { return chats{v} }
+func (v view) Templates() cove.Templates           { return templates{v} }
 func (v view) Links() cove.Links                   { return links{v} }
 func (v view) Admin() cove.Admin                   { return admin{v} }

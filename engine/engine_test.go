@@ -110,7 +110,9 @@ func (w *world) tryOpen(change ...func(*engine.Config)) (*engine.Engine, error) 
 	cfg := engine.Config{
 		Providers: []cove.Provider{w.provider}, Provider: w.provider.Name(),
 		Policy: rules, Policies: rules.Profiles(), Store: w.store, Journal: w.journal,
-		Archives: archives, Output: w.output, Node: "test", Kernels: fake.Kernels{}, Runner: fake.Runner{},
+		Archives: archives, Output: w.output, Node: "test", Kernels: map[string]cove.Kernels{"": fake.Kernels{}}, Runners: map[string]cove.Runner{"": fake.Runner{}},
+		Datasets: fake.Datasets{}, Responder: fake.Responder{},
+		Analyzers: map[string]cove.Analyzer{"": fake.Analyzer{}},
 	}
 	for _, c := range change {
 		c(&cfg)

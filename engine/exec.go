@@ -132,7 +132,7 @@ func (x *execution) kill(ctx context.Context) (cove.Result, error) {
 
 // answer cuts the output to the budget and keeps the rest under a handle.
 func (x *execution) answer(res cove.Result) (*cove.Execution, error) {
-	out := &cove.Execution{Result: res, Provider: x.l.provider(), Session: x.l.id}
+	out := &cove.Execution{Result: res, Provider: x.l.provider(), Session: x.l.id, Cost: x.l.cost(res.Wall)}
 	if x.follow { // the process has the log until it is forgotten
 		summarize(x.id, x.log, out)
 		return out, nil
@@ -157,7 +157,7 @@ func (v view) blocked(a action, d cove.Decision) *cove.Execution {
 	text += "\n"
 	return &cove.Execution{
 		Result:   cove.Result{Outcome: cove.Blocked, ExitCode: blockedExit},
-		Stderr:   cove.Output{Data: []byte(text), Bytes: int64(len(text))},
+		Stderr:   cove.Output{Data: []byte(text), Bytes: int64(len(text)), Lines: 1},
 		Refusal:  r,
 		Provider: provider,
 		Session:  a.id,

@@ -3,29 +3,44 @@ package engine
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/cove-sandbox/cove"
 )
 
-// expire ends the sessions whose time is up, or whose sandbox has died.
+// expire ends the sessions whose time is up, or whose sandbox has died, and the
+// clean rooms and places that nobody uses. Sessions that are to be paused or stopped
+// instead are.
 func (e *Engine) expire(ctx context.Context) (int64, error) {
-	var n int64
+	e.coolOff(ctx, time.Now())
+	var n atomic.Int64
+	var due []*lease
 	var failed error
+	look := func(l *lease, do func(context.Context, *lease) (bool, error)) error {
+		done, err := do(ctx, l)
+		if done {
+			n.Add(1)
+		}
+		e.alarmAgain(l, err)
+		return err
+	}
 	for _, l := range e.snapshotLeases() {
-		if ctx.Err() != nil {
-			break
-		}
-		if _, over := l.over(time.Now()); !over {
-			continue
-		}
-		ended, err := e.expireOne(ctx, l)
-		failed = errors.Join(failed, err)
-		if ended {
-			n++
+		_, over := l.over(time.Now())
+		switch {
+		case ctx.Err() != nil: // the task ends
+		case over:
+			failed = errors.Join(failed, look(l, e.expireOne))
+		case l.isDue(time.Now()):
+			due = append(due, l)
+		default:
+			e.alarmFor(l)
 		}
 	}
-	return n, failed
+	// Writing files into an archive takes long. Nobody waits for another's.
+	failed = errors.Join(failed, inParallel(due, func(l *lease) error { return look(l, e.restDue) }))
+	n.Add(e.endPlaces(ctx, time.Now().Add(-placeIdle)))
+	return n.Load() + e.endRooms(ctx, time.Now().Add(-roomIdle)), failed
 }
 
 // endDead ends the sessions whose sandboxes died, for the room that they take. It
@@ -68,8 +83,8 @@ func (e *Engine) expireOne(ctx context.Context, l *lease) (bool, error) {
 	return true, nil
 }
 
-// tidyRecords forgets sessions that ended long ago and writes what tenants
-// consumed.
+// tidyRecords forgets sessions and runs that ended long ago and old messages, and
+// writes what tenants consumed.
 func (e *Engine) tidyRecords(ctx context.Context) (int64, error) {
 	e.bookAll("")
 	failed := e.tenants.flush(ctx)
@@ -87,5 +102,17 @@ func (e *Engine) tidyRecords(ctx context.Context) (int64, error) {
 		}
 		n++
 	}
-	return n, failed
+	gone, err := e.tidyData(ctx)
+	return n + gone, errors.Join(failed, err)
+}
+
+// tidyData forgets runs and messages.
+func (e *Engine) tidyData(ctx context.Context) (int64, error) {
+	now := time.Now()
+	runs, err := e.cfg.Store.TrimRuns(ctx, now.Add(-e.cfg.KeepRuns), e.cfg.MaxRuns)
+	if err != nil {
+		return 0, err
+	}
+	said, err := e.cfg.Store.TrimMessages(ctx, now.Add(-e.cfg.KeepChats))
+	return runs + said, err
 }

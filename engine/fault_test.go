@@ -343,7 +343,7 @@ func TestARunCutShortIsSaid(t *testing.T) {
 	}
 	p := w.open().As(boss)
 	got, err := p.Runs().Get(t.Context(), rec.ID)
-	if err != nil || got.State != cove.RunFailed || got.Answer.Error.Type != cove.RunUnavailable {
+	if err != nil || got.State != cove.RunFailed || got.Answer.Error.Type != cove.RunUnavailable || got.Answer.Provider != "fake" {
 		t.Errorf("%+v, %v", got, err)
 	}
 }

@@ -103,6 +103,17 @@ func (f files) Remove(ctx context.Context, name string) error {
 	return err
 }
 
+// Tag implements [cove.Files].
+func (f files) Tag(ctx context.Context, name string, meta map[string]string) error {
+	_, err := inTree(ctx, f.v, f.at(cove.FileTag, name), []*string{&name}, func(ctx context.Context, t cove.Files) (struct{}, error) {
+		if err := cove.CheckMeta(meta); err != nil {
+			return struct{}{}, err
+		}
+		return struct{}{}, t.Tag(ctx, name, meta)
+	})
+	return err
+}
+
 // Unpack implements [cove.Files]. A file over the limit ends it.
 func (f files) Unpack(ctx context.Context, dir string, tar io.Reader) error {
 	a := f.at(cove.FileUnpack, dir)

@@ -50,7 +50,7 @@ func (e *Engine) findEnded(tenant string, id cove.ID) error {
 }
 
 func noSession(id cove.ID) error {
-	return cove.Errorf(cove.NotFound, "there is no session %.40q", string(id))
+	return cove.Errorf(cove.NotFound, "there is no session %.40q", string(id)).Reason(cove.ReasonNoSession)
 }
 
 // insert puts a lease into the table. The caller holds mu.

@@ -80,7 +80,8 @@ func (e *Engine) double(ctx context.Context, l *lease, from *cove.Session, forke
 	l.change(func(s *cove.Session) { s.Provider = from.Provider })
 	if err = e.save(ctx, l); err == nil {
 		err = e.adopt(ctx, l, ticket, func(ctx context.Context) (cove.Sandbox, error) {
-			return forker.Fork(ctx, l.id, l.view().Spec)
+			sandbox, err := forker.Fork(ctx, l.id, l.view().Spec)
+			return sandbox, notMade(err)
 		})
 	}
 	if err != nil {
@@ -102,6 +103,9 @@ func (e *Engine) adopt(ctx context.Context, l *lease, ticket *admission.Ticket, 
 	l.rec.State, l.rec.Isolation = cove.Running, sandbox.Isolation()
 	l.heldSince = time.Now()
 	l.touch(l.heldSince)
+	if l.rec.Spec.FixedEnd { // its time is that of the sandbox, not of the wait for it
+		l.rec.ExpiresAt = l.heldSince.Add(l.rec.Spec.Idle)
+	}
 	l.mu.Unlock()
 	if err := e.save(ctx, l); err != nil {
 		l.mu.Lock()

@@ -18,6 +18,7 @@ import (
 const (
 	resumeTime = 10 * time.Second // for one call to a provider
 	maxKept    = maxRunning + maxEndedKept
+	maxNote    = 16 << 10 // what a provider holds with a program
 )
 
 // errLetGo ends the waiting for a program that runs on without this process.
@@ -28,11 +29,22 @@ var errLetGo = errors.New("the server stops, and the program runs on")
 type keepNote struct {
 	PID     cove.PID      `json:"pid"`
 	Command string        `json:"command"`
+	Argv    []string      `json:"argv,omitempty"`
+	Dir     string        `json:"dir,omitempty"`
+	Tag     string        `json:"tag,omitempty"`
 	TTY     bool          `json:"tty,omitempty"`
 	Input   bool          `json:"input,omitempty"` // it takes Input
 	Started time.Time     `json:"started"`
 	Output  cove.OutputID `json:"output"`
 	Limits  cove.Limits   `json:"limits,omitzero"`
+}
+
+// info is what a list shows of the program while it runs.
+func (n *keepNote) info(out cove.OutputID) cove.ProcessInfo {
+	return cove.ProcessInfo{
+		PID: n.PID, Command: n.Command, Argv: n.Argv, Dir: n.Dir, Tag: n.Tag,
+		TTY: n.TTY, Running: true, StartedAt: n.Started, OutputID: out,
+	}
 }
 
 func keepName(pid cove.PID) string { return "p" + strconv.Itoa(int(pid)) }
@@ -43,6 +55,11 @@ func (n *keepNote) keep(e *Engine, sandbox cove.Sandbox, cmd *cove.Command) erro
 		return nil
 	}
 	text, err := json.Marshal(n)
+	if len(text) > maxNote { // some bytes are six in JSON
+		short := *n
+		short.Argv, short.Dir = nil, ""
+		text, err = json.Marshal(short)
+	}
 	if err != nil {
 		return err
 	}
@@ -128,9 +145,7 @@ func (e *Engine) resumeProgram(ctx context.Context, l *lease, r cove.Resumer, n 
 		return err
 	}
 	x.log = e.logOf(l, x.id, limits, nil, x.flood)
-	pr := &process{x: x, ended: make(chan struct{}), info: cove.ProcessInfo{
-		PID: n.PID, Command: n.Command, TTY: n.TTY, Running: true, StartedAt: n.Started, OutputID: x.id,
-	}}
+	pr := &process{x: x, ended: make(chan struct{}), info: n.info(x.id)}
 	cmd := cove.Command{Limits: limits, Stdout: x.log.Writer(cove.Stdout), Stderr: x.log.Writer(cove.Stderr)}
 	if n.Input {
 		pr.in = newInput()
@@ -148,6 +163,7 @@ func (e *Engine) resumeProgram(ctx context.Context, l *lease, r cove.Resumer, n 
 	l.mu.Lock()
 	l.procs[n.PID] = pr
 	l.rec.LastPID = max(l.rec.LastPID, n.PID)
+	l.lastPID = l.rec.LastPID
 	l.busy++
 	l.mu.Unlock()
 	go pr.follow(l) //nolint:gosec // a background program outlives the start of the server

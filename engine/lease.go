@@ -16,6 +16,8 @@ type lease struct {
 
 	turn  chan struct{} // holds one token; taken by what changes the state
 	saved sync.Mutex    // one write of the record at a time
+	// numbers is held by who gives out a process number, until the record has it.
+	numbers sync.Mutex
 
 	onIdle func() // told when nothing happens inside any more
 
@@ -30,11 +32,14 @@ type lease struct {
 	procs     map[cove.PID]*process      // background programs, ended ones too
 	outputs   []kept                     // long output of foreground programs, oldest first
 	contexts  map[string]*slot           // interpreters
+	warm      *warm                      // interpreters that no context has; nil: none
+	asked     *desk                      // where questions to data are answered; nil: nowhere yet
 	watchers  map[int]context.CancelFunc // streams to end when the sandbox goes
 	nextWait  int                        // the next number in running and watchers
 	abandon   context.CancelCauseFunc    // ends the wait for room; nil unless it waits
 	trial     *onTrial                   // what is on trial; nil unless rec.Trial is open
 	heldSince time.Time                  // up to when what it holds is booked; zero while it holds no sandbox
+	lastPID   cove.PID                   // the newest process number given out; the record may promise more
 	spent     time.Duration              // the sandbox's CPU time that is booked, or was before it was taken up
 }
 
@@ -43,7 +48,7 @@ type leaseKey struct{ tenant, user, thread string }
 
 func newLease(rec cove.Session, onIdle func()) *lease {
 	l := &lease{
-		id: rec.ID, tenant: rec.Tenant, onIdle: onIdle, turn: make(chan struct{}, 1), rec: rec,
+		id: rec.ID, tenant: rec.Tenant, onIdle: onIdle, turn: make(chan struct{}, 1), rec: rec, lastPID: rec.LastPID,
 		running: map[int]*execution{}, procs: map[cove.PID]*process{},
 		contexts: map[string]*slot{}, watchers: map[int]context.CancelFunc{},
 	}
@@ -87,7 +92,7 @@ func (l *lease) view() *cove.Session {
 func (l *lease) viewLocked() *cove.Session {
 	s := l.rec
 	s.Spec = s.Spec.Clone()
-	s.Busy, s.Counted = l.busy > 0, nil
+	s.Busy, s.Counted, s.LastPID = l.busy > 0, nil, l.lastPID
 	s.ExpiresAt = l.deadline()
 	return &s
 }
@@ -103,19 +108,14 @@ func (l *lease) deadline() time.Time {
 	return at
 }
 
-// expired reports whether the session's time is up at now, and which of its
-// times. What is busy does not time out; a lifetime ends all the same.
+// expired reports whether the session has ended at now, because its time is up.
 func (l *lease) expired(now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.rec.State == cove.Creating {
 		return false
 	}
-	life := l.rec.Spec.Lifetime
-	if life > 0 && !now.Before(l.rec.CreatedAt.Add(life)) {
-		return true
-	}
-	return l.busy == 0 && !now.Before(l.rec.ExpiresAt)
+	return l.lifeOver(now) || l.timeUp(now) && !l.restsNow(now)
 }
 
 // over reports whether the session has ended and nobody has cleaned up yet, and
@@ -134,10 +134,13 @@ func (l *lease) over(now time.Time) (cause string, over bool) {
 	return cove.ReasonSessionExpired, l.expired(now)
 }
 
-// touch marks activity. The caller holds mu.
+// touch marks activity, which moves the end unless that is fixed. The caller holds
+// mu.
 func (l *lease) touch(now time.Time) {
 	l.rec.LastActivity = now
-	l.rec.ExpiresAt = later(l.rec.ExpiresAt, now.Add(l.rec.Spec.Idle))
+	if !l.rec.Spec.FixedEnd {
+		l.rec.ExpiresAt = later(l.rec.ExpiresAt, now.Add(l.rec.Spec.Idle))
+	}
 }
 
 func later(a, b time.Time) time.Time {
@@ -249,6 +252,7 @@ func (l *lease) change(set func(*cove.Session)) {
 
 // save puts the record into the store.
 func (e *Engine) save(ctx context.Context, l *lease) error {
+	e.alarmFor(l)
 	if e.cfg.Fleeting {
 		return nil // a record is for the time after this process
 	}

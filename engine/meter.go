@@ -51,6 +51,21 @@ func (e *Engine) spend(l *lease, cpu time.Duration) {
 	e.tenants.add(l.tenant, cove.Consumption{CPU: cpu})
 }
 
+// given bounds what an interpreter says of its own run, which code in it can forge: it
+// cannot have taken more than the processors of its session could give.
+func (l *lease) given(r cove.Result) time.Duration {
+	l.mu.Lock()
+	cpus := l.rec.Spec.Resources.CPUs
+	l.mu.Unlock()
+	if cpus <= 0 {
+		return r.CPU
+	}
+	return min(r.CPU, time.Duration(cpus*float64(r.Wall+saved)))
+}
+
+// saved is how much wall time's worth of CPU a session may have left from before.
+const saved = 100 * time.Millisecond
+
 // countTime is how long a sandbox may take to say what it used.
 const countTime = 2 * time.Second
 

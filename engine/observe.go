@@ -86,7 +86,7 @@ func (e *Engine) tell(ctx context.Context, s *cove.Session, h cove.Happening) {
 	if e.cfg.Observer == nil {
 		return
 	}
-	h.Observed = observed(s)
+	h.Observed, h.Instead = observed(s), s.Instead
 	e.cfg.Observer.Note(ctx, h)
 }
 

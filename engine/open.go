@@ -89,6 +89,10 @@ func (e *Engine) reuse(ctx context.Context, l *lease, req cove.OpenRequest, spec
 		}
 		return nil, errVanished
 	}
+	if _, err := e.atEnd(ctx, l); err != nil {
+		return nil, err
+	}
+	s = l.view()
 	if fields := s.Spec.Differs(asHeld(req.Spec, spec)); len(fields) > 0 {
 		return nil, cove.Errorf(cove.Conflict, "session %s is live and was opened with other %s", s.ID, strings.Join(fields, ", ")).
 			Reason(cove.ReasonSpecDiffers).With("fields", fields).With("session_id", string(s.ID)).
@@ -147,32 +151,58 @@ func (e *Engine) create(ctx context.Context, l *lease, req cove.OpenRequest) (*c
 // room is free again and no sandbox is left.
 func (e *Engine) give(ctx context.Context, l *lease, onFull cove.OnFull, told func(int)) error {
 	s := l.view()
-	provider, err := e.choose(ctx, s.Spec)
+	by, err := e.choose(ctx, s.Spec)
 	if err != nil {
-		return err
+		return notMade(err)
 	}
-	if err := e.checkSnapshot(ctx, s, provider); err != nil {
+	if err := e.checkSnapshot(ctx, s, by); err != nil {
 		return err
 	}
 	ticket, err := e.admit(ctx, l, onFull, told)
 	if err != nil {
 		return err
 	}
-	l.change(func(r *cove.Session) { r.Provider, r.Spec.Provider = provider.Name(), provider.Name() })
-	if err = e.save(ctx, l); err == nil {
-		err = e.install(ctx, l, provider, ticket)
+	err = e.giveBy(ctx, l, by, ticket)
+	// Each time another one: there are not more of them than the order has names.
+	for range e.cfg.Fallback {
+		next, ok := e.another(ctx, s.Spec, by, err)
+		if err == nil || !ok || e.checkSnapshot(ctx, s, next) != nil {
+			break
+		}
+		by = next
+		if again := e.giveBy(ctx, l, by, ticket); again == nil || cove.CodeOf(again) != cove.Unavailable {
+			err = again
+		}
 	}
 	if err != nil {
 		ticket.Leave()
+		return err
 	}
-	return err
+	if by.instead != "" {
+		e.sayInstead(ctx, l.view(), by.why)
+	}
+	return nil
+}
+
+// giveBy puts a sandbox of one provider into a lease.
+func (e *Engine) giveBy(ctx context.Context, l *lease, by choice, ticket *admission.Ticket) error {
+	l.change(func(r *cove.Session) {
+		r.Provider, r.Spec.Provider = by.Name(), by.Name()
+		if !by.named { // as a session that starts again is, which keeps what it says
+			r.Instead = by.instead
+		}
+	})
+	if err := e.save(ctx, l); err != nil {
+		return err
+	}
+	return e.install(ctx, l, by, ticket)
 }
 
 // install makes the sandbox, restores its files and marks the lease running.
 func (e *Engine) install(ctx context.Context, l *lease, provider cove.Provider, ticket *admission.Ticket) error {
 	s := l.view()
-	return e.adopt(ctx, l, ticket, func(ctx context.Context) (cove.Sandbox, error) {
-		sandbox, err := e.makeSandbox(ctx, provider, s)
+	err := e.adopt(ctx, l, ticket, func(ctx context.Context) (cove.Sandbox, error) {
+		sandbox, err := e.makeSandbox(ctx, l, provider, s)
 		if err != nil || !s.Archived {
 			return sandbox, err
 		}
@@ -182,37 +212,51 @@ func (e *Engine) install(ctx context.Context, l *lease, provider cove.Provider, 
 		}
 		return sandbox, nil
 	})
+	if err != nil {
+		l.cool(ctx)
+	}
+	return err
 }
 
 // makeSandbox takes a spare from the pool or makes a sandbox from scratch.
-func (e *Engine) makeSandbox(ctx context.Context, provider cove.Provider, s *cove.Session) (cove.Sandbox, error) {
+func (e *Engine) makeSandbox(ctx context.Context, l *lease, provider cove.Provider, s *cove.Session) (cove.Sandbox, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, e.cfg.StartTimeout,
 		cove.Errorf(cove.Timeout, "the sandbox did not start within %s", e.cfg.StartTimeout))
 	defer cancel()
 	if s.Archived {
 		s.Spec.Snapshot = "" // the archive is newer, and what was deleted since stays deleted
 	}
-	sandbox, err := e.fromPool(ctx, s)
+	sandbox, err := e.fromPool(ctx, l, s)
 	if sandbox == nil && err == nil {
 		sandbox, err = provider.Create(ctx, s.ID, s.Spec)
 	}
 	if err != nil {
 		e.probes.doubt(provider.Name())
 		if cause := context.Cause(ctx); cause != nil && ctx.Err() != nil {
-			return nil, cause
+			return nil, notMade(cause)
 		}
 	}
-	return sandbox, err
+	return sandbox, notMade(err)
 }
 
-func (e *Engine) fromPool(ctx context.Context, s *cove.Session) (cove.Sandbox, error) {
+// notMade marks the error of a provider that made no sandbox, unless the request
+// is to blame for it, or a bound, or the caller who left.
+func notMade(err error) error {
+	switch cove.CodeOf(err) { //nolint:exhaustive // the others say themselves what is wrong
+	case cove.Unsupported, cove.Unavailable, cove.Timeout, cove.Internal:
+		return cove.WithReason(err, cove.ReasonSandboxCreation)
+	}
+	return err
+}
+
+func (e *Engine) fromPool(ctx context.Context, l *lease, s *cove.Session) (cove.Sandbox, error) {
 	if s.Spec.Snapshot != "" {
 		return nil, nil //nolint:nilnil // no spare has these files: the caller makes one
 	}
 	mold := e.cfg.moldOf(s.Provider, s.Spec)
 	if e.cfg.Spare != nil {
 		if spare, ok := e.cfg.Spare(ctx, mold); ok {
-			return spare.Claim(ctx, s.ID, s.Spec)
+			return e.claim(ctx, l, spare, s)
 		}
 	}
 	if mold.Solo {
@@ -220,20 +264,31 @@ func (e *Engine) fromPool(ctx context.Context, s *cove.Session) (cove.Sandbox, e
 		if err != nil {
 			return nil, err
 		}
-		return spare.Claim(ctx, s.ID, s.Spec)
+		return e.claim(ctx, l, spare, s)
+	}
+	if len(s.Spec.Volumes) > 0 {
+		return nil, nil //nolint:nilnil // what is mounted is decided when a sandbox is made: a spare would be used up for nothing
 	}
 	spare, ok := e.pool.Take(mold)
+	e.warmth.taken(mold, s.Spec.Resources.PIDs, spare)
 	e.tasks.Kick("pool")
 	e.tellPool(ctx, s, ok)
 	if !ok {
 		return nil, nil //nolint:nilnil // an empty pool is no error: the caller makes one
 	}
-	return spare.Claim(ctx, s.ID, s.Spec)
+	return e.claim(ctx, l, spare, s)
 }
 
 func (c Config) moldOf(provider string, s cove.Spec) cove.Mold {
-	return cove.Mold{Provider: provider, Template: s.Template, Workspace: s.Workspace.Kind, Solo: c.Solo && c.canSolo(provider) && transient(s)}
+	m := cove.Mold{Provider: provider, Template: s.Template, Workspace: s.Workspace.Kind, Solo: c.Solo && c.canSolo(provider) && transient(s)}
+	if m.Solo {
+		m.Resources = s.Resources
+	}
+	return m
 }
+
+// untouched reports that there is nothing to look for or to tidy up.
+func (c Config) untouched() bool { return c.Fleeting && c.Solo && c.Fresh }
 
 // canSolo reports whether a provider makes sandboxes for one program.
 func (c Config) canSolo(provider string) bool {
@@ -259,7 +314,9 @@ func (c Config) MoldOf(s cove.Spec) (cove.Mold, bool) {
 		Provider: s.Provider, Template: s.Template, Workspace: cove.Workspace{Kind: s.Workspace.Kind}, Snapshot: s.Snapshot,
 		Network: s.Network, Volumes: slices.Concat(c.Shared, s.Volumes), Ports: s.Ports,
 	}
-	asked = fill(asked, c.withDefaults().Defaults)
+	c = c.withDefaults()
+	asked = fill(asked, c.Defaults)
+	asked.Resources = c.resources(s)
 	or(&asked.Provider, c.Provider)
 	return c.moldOf(asked.Provider, asked), asked.Snapshot == ""
 }

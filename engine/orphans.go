@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/cove-sandbox/cove"
@@ -14,12 +16,32 @@ func (e *Engine) removeOrphans(ctx context.Context) (int64, error) {
 	var n int64
 	var failed error
 	for _, p := range e.cfg.Providers {
+		if e.unused(ctx, p) {
+			continue
+		}
 		gone, err := e.removeOrphansOf(ctx, p)
 		n += gone
 		failed = errors.Join(failed, err)
 	}
 	gone, err := e.removeArchives(ctx)
 	return n + gone, errors.Join(failed, err, e.removeOutputs())
+}
+
+// unused reports whether nobody chose a provider, no session has it, and it is not
+// ready: most machines lack what some provider needs, and that is no news.
+func (e *Engine) unused(ctx context.Context, p cove.Provider) bool {
+	name := p.Name()
+	if name == e.cfg.Provider || slices.Contains(e.cfg.Fallback, name) {
+		return false
+	}
+	e.mu.RLock()
+	leases := slices.Collect(maps.Values(e.leases))
+	e.mu.RUnlock()
+	if slices.ContainsFunc(leases, func(l *lease) bool { return l.provider() == name }) {
+		return false
+	}
+	caps, err := e.probes.of(ctx, p)
+	return err == nil && !caps.Ready
 }
 
 // removeOrphansOf ends the sandboxes of one provider that no session owns. Ids
@@ -39,7 +61,7 @@ func (e *Engine) removeOrphansOf(ctx context.Context, p cove.Provider) (int64, e
 		if ctx.Err() != nil {
 			break
 		}
-		if e.owned(id, func(s *cove.Session) bool { return s.State != cove.Stopped }) {
+		if e.rooms.has(id) || e.places.has(id) || e.owned(id, func(s *cove.Session) bool { return s.State != cove.Stopped }) {
 			continue
 		}
 		if err := p.Remove(ctx, id); err != nil {

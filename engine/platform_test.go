@@ -62,7 +62,10 @@ func openPlatform(w *world, o platformtest.Options, extras platformtest.Extras) 
 			c.Kernels = nil
 		}
 		if extras.Query == nil {
-			c.Runner = nil
+			c.Runners = nil
+		}
+		if extras.Data == nil {
+			c.Datasets, c.Responder = nil, nil
 		}
 	}}
 	if err := p.open(); err != nil {

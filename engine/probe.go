@@ -41,6 +41,13 @@ func (p *probes) provider(name string) (cove.Provider, bool) {
 	return p.list[i], true
 }
 
+// forget has all providers be asked again.
+func (p *probes) forget() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	clear(p.seen)
+}
+
 // of returns what a provider can do now.
 func (p *probes) of(ctx context.Context, provider cove.Provider) (cove.Capabilities, error) {
 	p.mu.Lock()
@@ -81,10 +88,19 @@ func (p *probes) doubt(name string) {
 	delete(p.seen, name)
 }
 
+// choice is the provider that serves a session, and how it came to that.
+type choice struct {
+	cove.Provider
+
+	named   bool   // by the request
+	instead string // the one that was to serve, "" where it does
+	why     error  // it does not
+}
+
 // choose returns the provider that serves a resolved spec. Another than the
 // one asked for serves only where the operator wrote an order, the request
 // named none, and the first is not ready.
-func (e *Engine) choose(ctx context.Context, s cove.Spec) (cove.Provider, error) {
+func (e *Engine) choose(ctx context.Context, s cove.Spec) (choice, error) {
 	names := []string{s.Provider}
 	if s.Provider == "" {
 		names = append([]string{e.cfg.Provider}, e.cfg.Fallback...)
@@ -93,21 +109,46 @@ func (e *Engine) choose(ctx context.Context, s cove.Spec) (cove.Provider, error)
 	for _, name := range names {
 		p, ok := e.probes.provider(name)
 		if !ok {
-			return nil, cove.InvalidField("provider", "%.40q is unknown", name)
+			return choice{}, cove.InvalidField("provider", "%.40q is unknown", name)
 		}
-		caps, err := e.probes.of(ctx, p)
-		if err == nil {
-			err = caps.Check(name, s)
-		}
-		if err == nil {
-			return p, nil
-		}
-		if first == nil {
+		err := e.serves(ctx, p, s)
+		switch {
+		case err == nil && first == nil:
+			return choice{Provider: p, named: s.Provider != ""}, nil
+		case err == nil:
+			return choice{Provider: p, instead: names[0], why: first}, nil
+		case first == nil:
 			first = err
 		}
 		if cove.CodeOf(err) != cove.Unavailable {
-			return nil, err
+			return choice{}, err
 		}
 	}
-	return nil, first
+	return choice{}, first
+}
+
+// serves reports why a provider cannot serve a resolved spec now.
+func (e *Engine) serves(ctx context.Context, p cove.Provider, s cove.Spec) error {
+	caps, err := e.probes.of(ctx, p)
+	if err == nil && !slices.Contains(caps.Templates, s.Template) {
+		// It may have been built a moment ago.
+		e.probes.doubt(p.Name())
+		caps, err = e.probes.of(ctx, p)
+	}
+	if err != nil {
+		return err
+	}
+	return caps.Check(p.Name(), s)
+}
+
+// another returns who serves a spec after a provider could not, though it had said
+// that it was ready. It is asked anew: only if it takes its word back, the operator
+// wrote an order and the request named nobody, there is somebody else.
+func (e *Engine) another(ctx context.Context, s cove.Spec, broke choice, err error) (choice, bool) {
+	if cove.CodeOf(err) != cove.Unavailable || s.Provider != "" || len(e.cfg.Fallback) == 0 || ctx.Err() != nil {
+		return choice{}, false
+	}
+	e.probes.doubt(broke.Name())
+	next, nerr := e.choose(ctx, s)
+	return next, nerr == nil && next.Name() != broke.Name()
 }

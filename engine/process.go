@@ -92,7 +92,9 @@ func (p processes) Start(ctx context.Context, req cove.ExecRequest) (*cove.Proce
 		}
 		return p.startOnce(ctx, st, req)
 	}, func(x *cove.Execution) *cove.ProcessInfo {
-		return &cove.ProcessInfo{Command: shortText(req), StartedAt: time.Now(), Result: x}
+		return &cove.ProcessInfo{
+			Command: shortText(req), Argv: shortWords(req.Argv), Dir: req.Dir, Tag: req.Tag, StartedAt: time.Now(), Result: x,
+		}
 	})
 }
 
@@ -111,7 +113,10 @@ func (e *Engine) background(
 		req.Stdin = withInput(req.Stdin, pr.in)
 	}
 	pid, err := e.number(ctx, l)
-	note := &keepNote{PID: pid, Command: shortText(req), TTY: req.TTY != nil, Input: pr.in != nil, Started: time.Now()}
+	note := &keepNote{
+		PID: pid, Command: shortText(req), Argv: shortWords(req.Argv), Dir: req.Dir, Tag: req.Tag,
+		TTY: req.TTY != nil, Input: pr.in != nil, Started: time.Now(),
+	}
 	if err == nil {
 		err = numbered(pid)
 	}
@@ -122,7 +127,7 @@ func (e *Engine) background(
 		l.leave()
 		return nil, err
 	}
-	pr.info = cove.ProcessInfo{PID: pid, Command: note.Command, TTY: note.TTY, Running: true, StartedAt: note.Started, OutputID: pr.x.id}
+	pr.info = note.info(pr.x.id)
 	l.mu.Lock()
 	l.procs[pid] = pr
 	old := l.oldest()
@@ -131,25 +136,6 @@ func (e *Engine) background(
 	go pr.follow(l) //nolint:gosec // a background program outlives the request that started it
 	info := pr.info
 	return &info, nil
-}
-
-// number gives out the next process number, which the record remembers so that
-// none is used twice even after a restart.
-func (e *Engine) number(ctx context.Context, l *lease) (cove.PID, error) {
-	l.mu.Lock()
-	running := 0
-	for _, pr := range l.procs {
-		if !pr.isOver() {
-			running++
-		}
-	}
-	l.rec.LastPID++
-	pid := l.rec.LastPID
-	l.mu.Unlock()
-	if running >= maxRunning {
-		return 0, cove.Errorf(cove.Exhausted, "%d programs run in the background of this session already", maxRunning).Remedy("end some first")
-	}
-	return pid, e.save(ctx, l)
 }
 
 // follow waits for the end of a background program and keeps its result.
@@ -277,7 +263,7 @@ func (l *lease) process(pid cove.PID) (*process, error) {
 	if pr := l.procs[pid]; pr != nil {
 		return pr, nil
 	}
-	if pid > 0 && pid <= l.rec.LastPID {
+	if pid > 0 && pid <= l.lastPID {
 		return nil, cove.Errorf(cove.NotFound, "process %d is no longer known: it ended long ago, or when the session or the server stopped", pid)
 	}
 	return nil, cove.Errorf(cove.NotFound, "there is no process %d in this session", pid)
@@ -290,4 +276,24 @@ func shortText(req cove.ExecRequest) string {
 		text = text[:200]
 	}
 	return strings.ToValidUTF8(text, "�")
+}
+
+// maxWords bounds the words of one command in a list.
+const maxWords = 4 << 10
+
+// shortWords is an argv for a list.
+func shortWords(argv []string) []string {
+	room := maxWords
+	var words []string
+	for _, word := range argv {
+		if len(word) >= room { // also what is left of an empty word
+			if room > 0 {
+				words = append(words, strings.ToValidUTF8(word[:room], "�"))
+			}
+			break
+		}
+		room -= len(word) + 1
+		words = append(words, strings.ToValidUTF8(word, "�"))
+	}
+	return words
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/internal/admission"
@@ -44,8 +45,9 @@ func (l *lease) quit(ctx context.Context, spare func(context.Context, *execution
 		stop()
 	}
 	for _, s := range slots {
-		s.close(ctx)
+		_ = s.close(ctx, l) // an interpreter that will not close goes with its sandbox
 	}
+	l.cool(ctx)
 	for _, x := range running {
 		if !spare(ctx, x) {
 			_ = x.proc.Kill(ctx) // destroying the sandbox ends what is left
@@ -133,4 +135,21 @@ func (l *lease) provider() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.rec.Provider
+}
+
+// cost estimates what a run of so long costs, where the sandbox has a price.
+func (l *lease) cost(wall time.Duration) *cove.Cost {
+	l.mu.Lock()
+	sandbox := l.sandbox
+	l.mu.Unlock()
+	if c, ok := cove.As[cove.Charger](sandbox); ok {
+		return c.Cost(wall)
+	}
+	return nil
+}
+
+func (l *lease) template() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.rec.Spec.Template
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -30,6 +31,9 @@ func (e *Engine) recover(ctx context.Context) error {
 	}
 	if err := e.recoverRuns(ctx); err != nil {
 		return err
+	}
+	if e.cfg.untouched() {
+		return nil
 	}
 	if _, err := e.removeOrphans(ctx); err != nil {
 		e.cfg.Logger.ErrorContext(ctx, "remove orphans; the task tries again", errAttr(err))
@@ -178,7 +182,7 @@ func (e *Engine) abort(ctx context.Context, s *cove.Session) error {
 func (e *Engine) lose(ctx context.Context, l *lease, s *cove.Session, cause error) error {
 	e.cfg.Logger.WarnContext(ctx, "session lost", sessionAttr(s.ID), providerAttr(s.Provider), errAttr(cause))
 	if s.Archived {
-		l.rec.State, l.rec.ExpiresAt = cove.Stopped, time.Now().Add(e.cfg.KeepStopped)
+		l.rec.State, l.rec.ExpiresAt = cove.Stopped, time.Now().Add(e.keepOf(&s.Spec))
 		return e.takeUp(ctx, l)
 	}
 	l.rec.State, l.rec.Cause, l.rec.EndedAt = cove.Ended, cove.ReasonNodeLost, time.Now()
@@ -209,7 +213,7 @@ func (e *Engine) takeUp(ctx context.Context, l *lease) error {
 // recoverRuns ends the runs that a stop cut short.
 func (e *Engine) recoverRuns(ctx context.Context) error {
 	var cut []*cove.Run
-	for r, err := range e.cfg.Store.Runs(ctx, cove.RunRunning) {
+	for r, err := range e.cfg.Store.Runs(ctx, cove.RunFilter{State: cove.RunRunning}) {
 		if err != nil {
 			return err
 		}
@@ -217,7 +221,7 @@ func (e *Engine) recoverRuns(ctx context.Context) error {
 	}
 	for _, r := range cut {
 		r.State, r.EndedAt = cove.RunFailed, time.Now()
-		r.Answer = &cove.RunAnswer{Status: "error", Error: &cove.RunError{
+		r.Answer = &cove.RunAnswer{Status: "error", Provider: cmp.Or(r.Request.Provider, e.cfg.Provider), Error: &cove.RunError{
 			Type: cove.RunUnavailable, Message: "the server stopped while the run went on; submit it again",
 		}}
 		if err := e.cfg.Store.PutRun(ctx, r); err != nil {

@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/cove-sandbox/cove"
 )
@@ -18,6 +19,10 @@ func fill(s, def cove.Spec) cove.Spec {
 	or(&s.Snapshot, def.Snapshot)
 	or(&s.Idle, def.Idle)
 	or(&s.Lifetime, def.Lifetime)
+	or(&s.FixedEnd, def.FixedEnd)
+	or(&s.OnEnd, def.OnEnd)
+	or(&s.Wake, def.Wake)
+	or(&s.PublicPorts, def.PublicPorts)
 	or(&s.Resources.CPUs, def.Resources.CPUs)
 	or(&s.Resources.Memory, def.Resources.Memory)
 	or(&s.Resources.PIDs, def.Resources.PIDs)
@@ -53,6 +58,9 @@ func merged(a, b map[string]string) map[string]string {
 	return a
 }
 
+// defaultLifetime is that of a session about which nobody says anything.
+const defaultLifetime = 24 * time.Hour
+
 // resolve fills in what a request left out: request beats key beats settings
 // beats flavor. It refuses names that this platform does not know.
 func (e *Engine) resolve(p cove.Principal, asked cove.Spec) (cove.Spec, error) {
@@ -65,6 +73,9 @@ func (e *Engine) resolve(p cove.Principal, asked cove.Spec) (cove.Spec, error) {
 		return s, cove.InvalidField("flavor", "%.40q is unknown; use one of %s", s.Flavor, e.cfg.flavorNames())
 	}
 	s = fill(s, cove.Spec{Resources: flavor})
+	if !s.FixedEnd { // who fixes the end has said how long it may last
+		or(&s.Lifetime, defaultLifetime)
+	}
 	if s.Policy != "" && !slices.Contains(e.cfg.Policies, s.Policy) {
 		return s, cove.InvalidField("policy", "%.40q is unknown; use one of %s", s.Policy, strings.Join(e.cfg.Policies, ", "))
 	}

@@ -89,7 +89,11 @@ func (p sessions) Renew(ctx context.Context, id cove.ID, d time.Duration) (*cove
 				d = s.Spec.Idle
 			}
 			s.LastActivity = time.Now()
-			s.ExpiresAt = s.LastActivity.Add(d)
+			at := s.LastActivity.Add(d)
+			if lasts(&s.Spec) && (s.State == cove.Paused || s.State == cove.Stopped) {
+				at = later(at, s.ExpiresAt) // a short time to work in does not end what is kept
+			}
+			s.ExpiresAt = at
 		})
 		if err := p.v.e.save(ctx, l); err != nil {
 			return nil, err

@@ -21,15 +21,20 @@ func (p snapshots) Pause(ctx context.Context, id cove.ID) (*cove.Session, error)
 		if err := usable(s); err != nil {
 			return err
 		}
-		pauser, ok := cove.As[cove.Pauser](l.box())
-		if !ok {
-			return lacks(l, cove.PowerPause)
-		}
-		if err := pauser.Pause(ctx); err != nil {
-			return err
-		}
-		return p.v.e.moveTo(ctx, l, cove.Paused)
+		return p.v.e.freeze(ctx, l)
 	})
+}
+
+// freeze holds all that runs in a lease. The caller holds the turn.
+func (e *Engine) freeze(ctx context.Context, l *lease) error {
+	pauser, ok := cove.As[cove.Pauser](l.box())
+	if !ok {
+		return lacks(l, cove.PowerPause)
+	}
+	if err := pauser.Pause(ctx); err != nil {
+		return err
+	}
+	return e.moveTo(ctx, l, cove.Paused)
 }
 
 // Resume implements [cove.Snapshots]. Resuming a running session is no error.
@@ -56,9 +61,16 @@ func (e *Engine) thaw(ctx context.Context, l *lease) error {
 
 // moveTo records another state of a lease that keeps its sandbox.
 func (e *Engine) moveTo(ctx context.Context, l *lease, state cove.State) error {
+	now := time.Now()
 	l.mu.Lock()
 	l.rec.State = state
-	l.touch(time.Now())
+	l.touch(now)
+	if spec := &l.rec.Spec; lasts(spec) {
+		l.rec.ExpiresAt = now.Add(spec.Idle)
+		if state == cove.Paused {
+			l.rec.ExpiresAt = now.Add(e.keepOf(spec))
+		}
+	}
 	l.mu.Unlock()
 	return e.save(ctx, l)
 }

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -45,7 +46,7 @@ func TestSoloSessionsAreMadeForOneProgram(t *testing.T) {
 	if got := sh(t, p, s.ID, "echo hi"); got != "hi\n" {
 		t.Errorf("got %q", got)
 	}
-	want := []cove.Mold{{Provider: "fake", Template: "base", Workspace: cove.WorkspaceMemory, Solo: true}}
+	want := []cove.Mold{{Provider: "fake", Template: "base", Workspace: cove.WorkspaceMemory, Solo: true, Resources: s.Spec.Resources}}
 	if diff := cmp.Diff(want, solo.molds); diff != "" {
 		t.Errorf("prepared (-want +got):\n%s", diff)
 	}
@@ -83,5 +84,47 @@ func TestSoloIsForSoloists(t *testing.T) {
 	cfg.Shared = []cove.Volume{{Source: "/x", Target: "/y"}}
 	if m, _ := cfg.MoldOf(cove.Spec{}); m.Solo {
 		t.Error("a run with shared volumes is solo")
+	}
+}
+
+// TestFreshEngineLooksForNothing: what an earlier process may have left is looked
+// for, unless there was none.
+func TestFreshEngineLooksForNothing(t *testing.T) {
+	for _, fresh := range []bool{true, false} {
+		p := newWorld(t).open(func(c *engine.Config) {
+			c.Providers, c.Fleeting, c.Solo, c.Fresh = []cove.Provider{&soloist{Provider: c.Providers[0]}}, true, true, fresh
+		}).As(boss)
+		tasks, err := p.Admin().Tasks(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, task := range tasks {
+			names = append(names, task.Name)
+		}
+		if slices.Contains(names, "orphans") == fresh || !slices.Contains(names, "expiry") {
+			t.Errorf("fresh is %v: %v", fresh, names)
+		}
+	}
+}
+
+// TestMoldOfIsWhatIsPrepared: what is prepared before there is an engine fits what
+// its session asks for then, with its resources.
+func TestMoldOfIsWhatIsPrepared(t *testing.T) {
+	w := newWorld(t)
+	var p *soloist
+	var cfg engine.Config
+	e := w.open(func(c *engine.Config) {
+		p = &soloist{Provider: c.Providers[0]}
+		c.Providers, c.Fleeting, c.Solo = []cove.Provider{p}, true, true
+		cfg = *c
+	})
+	for _, spec := range []cove.Spec{{}, {Flavor: "small"}, {Resources: cove.Resources{PIDs: 7, Memory: 64 * cove.MiB}}} {
+		p.molds = nil
+		mustOpen(t, e.As(boss), spec)
+		want, ok := cfg.MoldOf(spec)
+		if diff := cmp.Diff([]cove.Mold{want}, p.molds); !ok || diff != "" || want.Resources == (cove.Resources{}) {
+			t.Errorf("%+v: prepared (-want +got):\n%s", spec, diff)
+		}
 	}
 }

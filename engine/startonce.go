@@ -12,6 +12,9 @@ import (
 
 // inForeground refuses what only a program in the background can have.
 func inForeground(req cove.ExecRequest) error {
+	if req.Tag != "" {
+		return cove.InvalidField("tag", "is for programs in the background; start it there, or leave the tag out")
+	}
 	if req.IdempotencyKey != "" {
 		return cove.InvalidField("Idempotency-Key", "is for programs in the background; start it there, or leave the key out")
 	}
@@ -97,5 +100,6 @@ func sameStart(req *cove.ExecRequest) (any, error) {
 		TTY       *cove.WindowSize
 		KeepStdin bool
 		Limits    cove.Limits
-	}{req.Line, req.Argv, req.Dir, req.Env, stdin, req.TTY, req.KeepStdin, req.Limits}, nil
+		Tag       string `json:",omitempty"` // left out, claims of before it are the same still
+	}{req.Line, req.Argv, req.Dir, req.Env, stdin, req.TTY, req.KeepStdin, req.Limits, req.Tag}, nil
 }

@@ -19,7 +19,7 @@ func (e *Engine) stats(p cove.Principal) *cove.Stats {
 		MaxSessions: e.cfg.MaxSessions, MaxMemory: e.cfg.MaxMemory, Uptime: time.Since(e.began),
 		SessionsByFlavor: map[string]int{}, SessionsByState: map[cove.State]int{},
 		Opened: done.opened, Reused: done.reused, Executions: done.execs,
-		Volumes: e.cfg.Shared, Provider: e.cfg.Provider, Node: e.cfg.Node,
+		Runs: e.runs.count(of), Volumes: e.cfg.Shared, Provider: e.cfg.Provider, Node: e.cfg.Node,
 	}
 	if small := e.cfg.Flavors[e.cfg.Defaults.Flavor].Memory; s.MaxSessions == 0 && small > 0 {
 		s.MaxSessions = int(s.MaxMemory / small) // as many of the default flavor as memory allows
@@ -39,6 +39,9 @@ func (e *Engine) stats(p cove.Principal) *cove.Stats {
 		s.SessionsByFlavor[rec.Spec.Flavor]++
 		s.Memory += e.memoryOf(rec.Spec)
 		s.CPUs += rec.Spec.Resources.CPUs
+	}
+	if all {
+		s.Memory += e.rooms.memory() + e.places.memory()
 	}
 	return s
 }

@@ -30,7 +30,7 @@ func (e *Engine) rest(ctx context.Context, l *lease) error {
 	// session is stopped when its files are nowhere but in the sandbox.
 	l.change(func(r *cove.Session) {
 		r.State, r.Archived = cove.Stopped, true
-		r.ExpiresAt = time.Now().Add(e.cfg.KeepStopped)
+		r.ExpiresAt = time.Now().Add(e.keepOf(&r.Spec))
 	})
 	if err := e.save(ctx, l); err != nil {
 		l.change(func(r *cove.Session) {

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -146,10 +147,7 @@ func TestEndedSessionsAreForgottenInTheEnd(t *testing.T) {
 		wantCode(t, err, cove.NotFound, cove.ReasonSessionClosed)
 		after(25 * time.Hour)
 		_, err = p.Sessions().Get(t.Context(), s.ID)
-		wantCode(t, err, cove.NotFound, "")
-		if cove.ReasonOf(err) != "" {
-			t.Errorf("a forgotten session still has reason %q", cove.ReasonOf(err))
-		}
+		wantCode(t, err, cove.NotFound, cove.ReasonNoSession)
 	})
 }
 
@@ -272,6 +270,20 @@ func TestThePoolIsFilledAndUsed(t *testing.T) {
 			t.Errorf("a session from the pool took %s", d)
 		}
 	})
+}
+
+// What is mounted in a sandbox is decided when it is made, so that a session with
+// volumes would use a spare up and have nothing of it.
+func TestASessionWithVolumesLeavesThePoolAlone(t *testing.T) {
+	source := t.TempDir()
+	w := &witness{}
+	e := openEngine(t, watched(w), func(c *engine.Config) {
+		c.PoolSize, c.Shared = 1, []cove.Volume{{Source: source, Target: "/data"}}
+	})
+	mustOpen(t, e.As(boss), cove.Spec{})
+	if got, want := w.kinds(), []string{cove.SessionCreated}; !slices.Equal(got, want) {
+		t.Errorf("the happenings are %q, want %q", got, want)
+	}
 }
 
 func TestAPausedTaskDoesNothing(t *testing.T) {

@@ -71,8 +71,8 @@ func (e *Engine) runOnTrial(ctx context.Context, l *lease, req cove.TrialRequest
 	}
 	defer l.giveTurn()
 	l.stopRunning(tr)
-	if s := l.view(); s.State == cove.Ended || s.State == cove.Failed {
-		return nil, usable(s) // somebody closed it, or it broke: its layer went along
+	if s := l.view(); s.State == cove.Ended || s.State == cove.Failed || s.State == cove.Stopped {
+		return nil, usable(s) // somebody closed it, its time was up, or it broke: its layer went along
 	}
 	if err != nil {
 		if undo := e.endTrial(turn, l, tr, tr.layer.Discard); undo != nil {

@@ -41,7 +41,9 @@ func repeatables() map[string]repeatable {
 		"run": {do: func(ctx context.Context, s *scene) error {
 			_, err := s.p.Runs().Submit(ctx, cove.RunRequest{Type: cove.QuerySQL, SQL: "SELECT 1", IdempotencyKey: "k"})
 			return err
-		}, count: func(t *testing.T, _ *scene, w *world) int { return len(listed(t, w.store.Runs(t.Context(), ""))) }},
+		}, count: func(t *testing.T, _ *scene, w *world) int {
+			return len(listed(t, w.store.Runs(t.Context(), cove.RunFilter{})))
+		}},
 		"key": {do: func(ctx context.Context, s *scene) error {
 			_, _, err := s.p.Admin().CreateKey(ctx, cove.KeyRequest{Scopes: []cove.Scope{cove.ScopeRead}, IdempotencyKey: "k"})
 			return err

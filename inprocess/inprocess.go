@@ -117,7 +117,7 @@ func (cfg Config) load() (config.Config, error) {
 	}
 	for name := range given {
 		if name == "" || !ours[name] {
-			return config.Config{}, cove.InvalidField(name, "is not a setting; docs/configuration.md lists them")
+			return config.Config{}, cove.InvalidField(name, "is not a setting; docs/configuration.md lists them").Reason(cove.ReasonConfiguration)
 		}
 	}
 	return config.Load(config.Sources{

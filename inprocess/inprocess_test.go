@@ -1,7 +1,6 @@
 package inprocess_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -142,17 +141,23 @@ func TestSettings(t *testing.T) {
 	t.Setenv("SANDBOX_TYPE", "docker") // SANDBOX_PROVIDER under its other name
 	t.Setenv("MSB_MAX_SESSIONS", "7")
 	t.Setenv("MSB_MAX_TOTAL_MEMORY_MB", "4096")
-	var log bytes.Buffer
-	p := open(t, inprocess.Config{
-		Provider: "fake", Settings: settings("MSB_MAX_SESSIONS", "3", "E2B_DOMAIN", "example.com"),
-		Logger: slog.New(slog.NewTextHandler(&log, nil)),
-	})
+	data := t.TempDir()
+	if err := errors.Join(os.Mkdir(filepath.Join(data, "shop"), 0o700), os.WriteFile(filepath.Join(data, "shop", "orders.csv"), []byte("id\n1\n"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	p := open(t, inprocess.Config{Provider: "fake", Settings: settings("MSB_MAX_SESSIONS", "3", "COVE_DATASETS", data)})
 	got, err := p.Admin().Stats(t.Context())
 	if err != nil || got.MaxSessions != 3 || got.MaxMemory != 4*cove.GiB || got.Provider != "fake" {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if !strings.Contains(log.String(), "E2B_DOMAIN") {
-		t.Errorf("nobody says that a setting has no use:\n%s", log.String())
+	for set, err := range p.Datasets().List(t.Context(), cove.DatasetFilter{}) {
+		if err != nil || set.ID != "shop" {
+			t.Errorf("%+v, %v", set, err)
+		}
+		data = ""
+	}
+	if data != "" {
+		t.Error("nobody knows the dataset of the settings")
 	}
 	if _, err := os.Stat(filepath.Join(home, "cove.db")); err != nil {
 		t.Error(err)
@@ -179,7 +184,7 @@ func TestOpenRefuses(t *testing.T) {
 		"what this build is not": {inprocess.Config{Home: home, Provider: "fake", Settings: settings("REDIS_URL", "redis://h")}, cove.Invalid, "REDIS_URL"},
 	} {
 		p, err := inprocess.Open(t.Context(), c.cfg)
-		if cove.CodeOf(err) != c.code || !strings.Contains(err.Error(), c.text) || p != nil {
+		if cove.CodeOf(err) != c.code || !errors.Is(err, cove.ErrConfiguration) || !strings.Contains(err.Error(), c.text) || p != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 func backgroundCases() []testCase {
 	return []testCase{
 		{"start_list_wait", startListWait},
+		{"named", namedPrograms},
 		{"outlives_its_caller", outlivesItsCaller},
 		{"input", backgroundInput},
 		{"reconnect", reconnect},
@@ -54,6 +55,33 @@ func startListWait(t *testing.T, s *suite) {
 	r.wait(p, id, second)
 	again := r.wait(p, id, info.PID)
 	same(t, "what Wait says the second time", again, e)
+}
+
+func namedPrograms(t *testing.T, s *suite) {
+	r := s.start(t, Options{})
+	p := r.user("acme")
+	id := r.session(p, cove.Spec{}).ID
+	argv := []string{"sh", "-c", "true", strings.Repeat("x", 5000), "never shown"}
+	info, err := p.Processes(id).Start(r.ctx, cove.ExecRequest{Argv: argv, Dir: cove.WorkspacePath, Tag: "build"})
+	r.must(err, "start")
+	line := r.background(p, id, cove.ExecRequest{Line: "true"})
+	r.wait(p, id, info.PID)
+	r.wait(p, id, line)
+	list := all(r, p.Processes(id).List(r.ctx))
+	if len(list) != 2 {
+		t.Fatalf("the list is %+v", list)
+	}
+	for _, got := range []cove.ProcessInfo{*info, list[0]} {
+		if got.Tag != "build" || got.Dir != cove.WorkspacePath || len(got.Argv) != 4 || got.Argv[0] != "sh" ||
+			len(strings.Join(got.Argv, " ")) > 4<<10 || !strings.HasPrefix(got.Argv[3], "xxx") {
+			t.Errorf("the program is told as %+v", got)
+		}
+	}
+	if got := list[1]; got.Tag != "" || got.Dir != "" || len(got.Argv) > 0 {
+		t.Errorf("a line without a name is told as %+v", got)
+	}
+	_, err = p.Processes(id).Exec(r.ctx, cove.ExecRequest{Line: "true", Tag: "build"})
+	wantField(t, err, cove.Invalid, "tag")
 }
 
 // outlivesItsCaller: the context of Start bounds the starting alone.
@@ -223,7 +251,7 @@ func backgroundBudget(t *testing.T, s *suite) {
 	id := r.session(p, cove.Spec{}).ID
 	pid := r.background(p, id, cove.ExecRequest{Line: "seq 1 3000"})
 	e := r.wait(p, id, pid)
-	if !e.Stdout.Truncated || e.Stdout.Bytes != int64(len(seq(3000))) || len(e.Stdout.Data) > 1300 {
+	if !e.Stdout.Truncated || e.Stdout.Bytes != int64(len(seq(3000))) || e.Stdout.Lines != 3000 || len(e.Stdout.Data) > 1300 {
 		t.Errorf("%d bytes of %d in the answer, truncated %t", len(e.Stdout.Data), e.Stdout.Bytes, e.Stdout.Truncated)
 	}
 	same(t, "the kept output", r.pages(p, id, e.OutputID, cove.OutputRange{}), seq(3000))

@@ -35,7 +35,7 @@ type call struct {
 func calls() map[cove.Verb]call {
 	table := map[cove.Verb]call{}
 	for _, rows := range []map[cove.Verb]call{
-		sessionCalls(), networkCalls(), trialCalls(), processCalls(), fileCalls(), contextCalls(), snapshotCalls(), runCalls(), linkCalls(), adminCalls(),
+		sessionCalls(), networkCalls(), trialCalls(), processCalls(), fileCalls(), contextCalls(), snapshotCalls(), runCalls(), templateCalls(), linkCalls(), adminCalls(),
 	} {
 		maps.Copy(table, rows)
 	}
@@ -157,6 +157,9 @@ func fileCalls() map[cove.Verb]call {
 		cove.FileWatch: {true, func(ctx context.Context, p cove.Platform, at target) error {
 			return first(p.Files(at.session).Watch(ctx, "."))
 		}},
+		cove.FileTag: {true, func(ctx context.Context, p cove.Platform, at target) error {
+			return p.Files(at.session).Tag(ctx, "kept", map[string]string{"k": "v"})
+		}},
 	}
 }
 
@@ -179,6 +182,9 @@ func contextCalls() map[cove.Verb]call {
 		}},
 		cove.ContextClose: {true, func(ctx context.Context, p cove.Platform, at target) error {
 			return p.Contexts(at.session).Close(ctx, "main")
+		}},
+		cove.ContextAnalyze: {true, func(ctx context.Context, p cove.Platform, at target) error {
+			return failure(p.Contexts(at.session).Analyze(ctx, cove.AnalyzeRequest{Language: "python", Code: "import os"}))
 		}},
 	}
 }
@@ -219,6 +225,30 @@ func runCalls() map[cove.Verb]call {
 		}},
 		cove.RunDelete: {true, func(ctx context.Context, p cove.Platform, at target) error {
 			return p.Runs().Delete(ctx, at.run)
+		}},
+		cove.RunAnalyze: {false, func(ctx context.Context, p cove.Platform, _ target) error {
+			return failure(p.Runs().Analyze(ctx, cove.RunRequest{Type: cove.QuerySQL, SQL: "SELECT 1"}))
+		}},
+		cove.RunList: {false, func(ctx context.Context, p cove.Platform, _ target) error {
+			_, err := collect(p.Runs().List(ctx, cove.RunFilter{}))
+			return err
+		}},
+		cove.DatasetList: {false, func(ctx context.Context, p cove.Platform, _ target) error {
+			_, err := collect(p.Datasets().List(ctx, cove.DatasetFilter{}))
+			return err
+		}},
+		cove.DatasetSchema: {false, func(ctx context.Context, p cove.Platform, _ target) error {
+			return failure(p.Datasets().Schema(ctx, "nothing"))
+		}},
+		cove.ChatSend: {false, func(ctx context.Context, p cove.Platform, _ target) error {
+			return failure(p.Chats().Send(ctx, cove.ChatRequest{Message: "SQL: SELECT 1"}))
+		}},
+		cove.ChatMessages: {false, func(ctx context.Context, p cove.Platform, _ target) error {
+			_, err := collect(p.Chats().Messages(ctx, cove.MessageFilter{Thread: "t"}))
+			return err
+		}},
+		cove.ChatDelete: {false, func(ctx context.Context, p cove.Platform, _ target) error {
+			return p.Chats().Delete(ctx, "t")
 		}},
 	}
 }
@@ -298,6 +328,8 @@ func (r *rig) things(p cove.Platform) target {
 	if extras.Query != nil {
 		run, err := p.Runs().Submit(r.ctx, extras.Query.Good)
 		r.must(err, "submit a run")
+		_, err = p.Runs().Wait(r.ctx, run.ID)
+		r.must(err, "wait for a run")
 		at.run = run.ID
 	}
 	return at

@@ -2,6 +2,8 @@ package platformtest
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +14,7 @@ func contextCases() []testCase {
 	return []testCase{
 		{"remember", contextsRemember},
 		{"values_and_errors", valuesAndErrors},
+		{"of_one_run", ofOneRun},
 		{"are_apart", contextsAreApart},
 		{"restart", contextRestart},
 		{"interrupt", contextInterrupt},
@@ -21,6 +24,7 @@ func contextCases() []testCase {
 		{"in_order", contextInOrder},
 		{"too_many_wait", contextTooMany},
 		{"bad_requests", contextBadRequests},
+		{"analyze", contextAnalyze},
 	}
 }
 
@@ -61,7 +65,7 @@ func (c coder) remembers(name string) {
 // forgot runs code that must fail for want of x.
 func (c coder) forgot(name string) {
 	c.t.Helper()
-	if got := c.run(c.Show, name); got.Error == nil {
+	if got := c.run(c.Show, name); got.Error == nil && got.ExitCode == 0 {
 		c.t.Errorf("x is still known: %q", got.Stdout.Data)
 	}
 }
@@ -87,15 +91,50 @@ func contextsRemember(t *testing.T, s *suite) {
 func valuesAndErrors(t *testing.T, s *suite) {
 	c := s.coder(t)
 	c.run(c.Assign, "")
-	got := c.run(c.Value, "")
-	if len(got.Results) != 1 || got.Results[0]["text/plain"] != "43" {
-		t.Errorf("%s has the values %v", c.Value, got.Results)
+	if c.Value != "" {
+		got := c.run(c.Value, "")
+		if len(got.Results) != 1 || got.Results[0]["text/plain"] != "43" {
+			t.Errorf("%s has the values %v", c.Value, got.Results)
+		}
 	}
 	raised := c.run(c.Raise, "")
 	if raised.Error == nil || raised.Error.Name != c.Kind || raised.Error.Value != c.Text || raised.ExitCode == 0 {
 		t.Errorf("%s gave %+v with the error %+v", c.Raise, raised.Result, raised.Error)
 	}
 	c.remembers("")
+}
+
+// ofOneRun: variables are those of one run, values are told as they are shown, and
+// runs are counted.
+func ofOneRun(t *testing.T, s *suite) {
+	c := s.coder(t)
+	if got := c.run(c.Assign, ""); got.Count != 1 || got.Main != 0 {
+		t.Errorf("the first run has the number %d and the value %d", got.Count, got.Main)
+	}
+	var heard string
+	var shown []string
+	ask := cove.CodeRequest{
+		Language: c.Name, Code: c.Word, Env: map[string]string{"WORD": "one two"},
+		OnOutput: func(ch cove.Chunk) { heard += string(ch.Data) },
+		OnResult: func(v cove.Rich, main bool) { shown = append(shown, fmt.Sprint(v["text/plain"], " ", main)) },
+	}
+	_, err := c.in.Run(c.ctx, ask)
+	c.must(err, "run with a variable")
+	same(t, "the variable", heard, "one two\n")
+	if got := c.run(c.Word, ""); got.ExitCode == 0 && got.Error == nil {
+		t.Errorf("the variable is still there: %q", got.Stdout.Data)
+	}
+	if c.Value != "" {
+		ask.Code, ask.OnOutput = c.Value, nil
+		got, err := c.in.Run(c.ctx, ask)
+		c.must(err, "run with who looks")
+		same(t, "what was shown", strings.Join(shown, ","), "43 true")
+		if got.Main != 1 || got.Count != 4 {
+			t.Errorf("the fourth run has the number %d and the value %d", got.Count, got.Main)
+		}
+	}
+	ask.Env = map[string]string{"a-b": "x"}
+	wantField(t, failure(c.in.Run(c.ctx, ask)), cove.Invalid, "env")
 }
 
 func contextsAreApart(t *testing.T, s *suite) {
@@ -243,4 +282,35 @@ func contextBadRequests(t *testing.T, s *suite) {
 	wantField(t, failure(c.in.Open(c.ctx, cove.ContextSpec{Language: "no-such-language"})), cove.Invalid, "language")
 	wantCode(t, c.in.Restart(c.ctx, "none"), cove.NotFound)
 	wantCode(t, c.in.Interrupt(c.ctx, "none"), cove.NotFound)
+}
+
+// contextAnalyze: code is looked into with and without a session, and nothing of
+// it runs.
+func contextAnalyze(t *testing.T, s *suite) {
+	r := s.start(t, Options{})
+	if !r.h.Extras().Looks {
+		t.Skip("this platform does not look into code")
+	}
+	p := r.user("acme")
+	id := r.session(p, cove.Spec{}).ID
+	req := cove.AnalyzeRequest{Language: "py", Code: "import math\nimport os\n"}
+	for _, where := range []cove.ID{id, ""} {
+		got, err := p.Contexts(where).Analyze(r.ctx, req)
+		r.must(err, "analyze")
+		if len(got.Security.Imports) != 2 || len(got.Security.Blocked) != 1 || got.Security.Blocked[0].Line != 2 || got.Decision.Effect != cove.Allow || got.Template == "" || got.Provider == "" {
+			t.Errorf("for session %q: %+v, %+v", where, got, got.Security)
+		}
+	}
+	req.Imports = cove.ImportsBlock
+	got, err := p.Contexts(id).Analyze(r.ctx, req)
+	r.must(err, "analyze")
+	if d := got.Decision; d.Effect != cove.Deny || d.Layer != cove.Content || d.Refusal == nil || d.Refusal.Word != "os" || d.Refusal.Line != 2 {
+		t.Errorf("in mode block: %+v, %+v", d, d.Refusal)
+	}
+	_, err = p.Contexts("").Analyze(r.ctx, cove.AnalyzeRequest{Language: "cobol", Code: "x"})
+	wantCode(t, err, cove.Unsupported)
+	_, err = p.Contexts("").Analyze(r.ctx, cove.AnalyzeRequest{Language: "python", Code: "x", Template: "nowhere"})
+	wantCode(t, err, cove.Invalid)
+	_, err = p.Contexts("").Analyze(r.ctx, cove.AnalyzeRequest{Language: "python", Code: "x", Imports: "soft"})
+	wantCode(t, err, cove.Invalid)
 }

@@ -15,7 +15,8 @@ import (
 func methods() []cove.Verb {
 	singular := map[string]string{
 		"Sessions": "session", "Processes": "process", "Files": "file", "Contexts": "context",
-		"Ports": "port", "Trials": "trial", "Snapshots": "snapshot", "Runs": "run", "Links": "link",
+		"Ports": "port", "Trials": "trial", "Snapshots": "snapshot", "Runs": "run",
+		"Datasets": "dataset", "Chats": "chat", "Links": "link", "Templates": "template",
 	}
 	var verbs []cove.Verb
 	platform := reflect.TypeFor[cove.Platform]()
@@ -69,9 +70,13 @@ func (s *suite) excused(t *testing.T, v cove.Verb) bool {
 	lacks := func(p cove.Power) bool { return !slices.Contains(powers, p) }
 	switch noun, _, _ := strings.Cut(string(v), "."); noun {
 	case "context":
-		return extras.Code == nil
+		return extras.Code == nil || v == cove.ContextAnalyze && !extras.Looks
 	case "run":
 		return extras.Query == nil
+	case "dataset", "chat":
+		return extras.Data == nil
+	case "template":
+		return v != cove.TemplateList // who keeps none changes none
 	case "trial":
 		return lacks(cove.PowerTrial)
 	case "link":

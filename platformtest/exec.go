@@ -51,7 +51,7 @@ func lineAndArgv(t *testing.T, s *suite) {
 
 // output is a stream that was short enough to come whole.
 func output(text string) cove.Output {
-	return cove.Output{Data: []byte(text), Bytes: int64(len(text))}
+	return cove.Output{Data: []byte(text), Bytes: int64(len(text)), Lines: int64(strings.Count(text, "\n"))}
 }
 
 func exitCodes(t *testing.T, s *suite) {

@@ -1,7 +1,10 @@
 package platformtest
 
 import (
+	"encoding/base64"
 	"encoding/json"
+	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +15,7 @@ import (
 func keyCases() []testCase {
 	return []testCase{
 		{"create_list_revoke", createListRevoke},
+		{"forms", keyForms},
 		{"secrets_stay_secret", secretsStaySecret},
 		{"unknown", unknownKey},
 	}
@@ -45,7 +49,7 @@ func createListRevoke(t *testing.T, s *suite) {
 	}
 	got := r.key(made.ID)
 	same(t, "the listed key", got, made)
-	if got.Name != req.Name || got.Tenant != req.Tenant || got.Limits != req.Limits || got.Defaults.Flavor != "medium" || len(got.Scopes) != 2 {
+	if got.Name != req.Name || got.Tenant != req.Tenant || !reflect.DeepEqual(got.Limits, req.Limits) || got.Defaults.Flavor != "medium" || len(got.Scopes) != 2 {
 		t.Errorf("the key is %+v; asked for was %+v", got, req)
 	}
 	plain, other, err := admin.CreateKey(r.ctx, cove.KeyRequest{Scopes: []cove.Scope{cove.ScopeRead}})
@@ -61,6 +65,43 @@ func createListRevoke(t *testing.T, s *suite) {
 	}
 	if !r.key(plain.ID).RevokedAt.IsZero() {
 		t.Error("revoking one key revoked another")
+	}
+}
+
+// keyForms: a secret has the form that was asked for, and a token says of its
+// key what the key says.
+func keyForms(t *testing.T, s *suite) {
+	r := s.start(t, Options{})
+	admin, scopes := r.admin().Admin(), []cove.Scope{cove.ScopeExec}
+	_, secret, err := admin.CreateKey(r.ctx, cove.KeyRequest{Scopes: scopes, Form: cove.KeyE2B})
+	r.must(err, "create a key of E2B's form")
+	if !regexp.MustCompile(`^e2b_[0-9a-f]{40}$`).MatchString(secret) {
+		t.Errorf("the secret of a key of E2B's form is %q", secret)
+	}
+	for _, c := range []struct {
+		asked, want string
+		ttl, life   time.Duration
+	}{
+		{"", cove.AllNamespaces, 0, cove.MicrosandboxTTL},
+		{cove.AllNamespaces, cove.AllNamespaces, time.Hour, time.Hour},
+		{strings.Repeat("n", 63), strings.Repeat("n", 63), 10 * 366 * 24 * time.Hour, 10 * 366 * 24 * time.Hour},
+	} {
+		made, secret, err := admin.CreateKey(r.ctx, cove.KeyRequest{Scopes: scopes, Form: cove.KeyMicrosandbox, TTL: c.ttl, Limits: cove.KeyLimit{Namespace: c.asked}})
+		r.must(err, "create a key of microsandbox's form")
+		var claims struct {
+			Expires, Issued int64
+			Namespace       string
+		}
+		parts := strings.Split(strings.TrimPrefix(secret, "msb_"), ".")
+		raw, err := base64.RawURLEncoding.DecodeString(parts[min(1, len(parts)-1)])
+		r.must(err, "decode a token")
+		r.must(json.Unmarshal([]byte(strings.NewReplacer(`"exp"`, `"Expires"`, `"iat"`, `"Issued"`).Replace(string(raw))), &claims), "read a token")
+		if len(parts) != 3 || len(secret) > 240 || !strings.HasPrefix(secret, "msb_") || claims.Namespace != c.want || made.Limits.Namespace != c.want {
+			t.Errorf("namespace %q: the key is %+v, its secret %q", c.asked, made, secret)
+		}
+		if made.ExpiresAt.Unix() != claims.Expires || made.CreatedAt.Unix() != claims.Issued || made.ExpiresAt.Sub(made.CreatedAt).Round(time.Second) != c.life {
+			t.Errorf("a token says %+v of a key that is %+v", claims, made)
+		}
 	}
 }
 

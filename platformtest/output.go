@@ -63,8 +63,8 @@ func outputBudget(t *testing.T, s *suite) {
 		whole string
 	}{{e.Stdout, seq(5000)}, {e.Stderr, seq(3000)}} {
 		text := string(c.got.Data)
-		if !c.got.Truncated || c.got.Bytes != int64(len(c.whole)) {
-			t.Errorf("truncated %t, %d bytes; want %d", c.got.Truncated, c.got.Bytes, len(c.whole))
+		if lines := int64(strings.Count(c.whole, "\n")); !c.got.Truncated || c.got.Bytes != int64(len(c.whole)) || c.got.Lines != lines {
+			t.Errorf("truncated %t, %d bytes, %d lines; want %d and %d", c.got.Truncated, c.got.Bytes, c.got.Lines, len(c.whole), lines)
 		}
 		if len(text) > 1300 || !strings.HasPrefix(text, c.whole[:100]) || !strings.HasSuffix(text, c.whole[len(c.whole)-100:]) {
 			t.Errorf("%d bytes are not head and tail within the budget: %q", len(text), text)

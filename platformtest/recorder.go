@@ -32,6 +32,9 @@ func (r recorder) Trials(id cove.ID) cove.Trials {
 }
 func (r recorder) Snapshots() cove.Snapshots { return snapshotRecorder{r.in.Snapshots(), r.rec} }
 func (r recorder) Runs() cove.Runs           { return runRecorder{r.in.Runs(), r.rec} }
+func (r recorder) Datasets() cove.Datasets   { return datasetRecorder{r.in.Datasets(), r.rec} }
+func (r recorder) Chats() cove.Chats         { return chatRecorder{r.in.Chats(), r.rec} }
+func (r recorder) Templates() cove.Templates { return templateRecorder{r.in.Templates(), r.rec} }
 func (r recorder) Links() cove.Links         { return linkRecorder{r.in.Links(), r.rec} }
 func (r recorder) Admin() cove.Admin         { return adminRecorder{r.in.Admin(), r.rec} }
 
@@ -183,6 +186,10 @@ func (r fileRecorder) Unpack(ctx context.Context, dir string, tar io.Reader) err
 	return r.rec.done(cove.FileUnpack, r.in.Unpack(ctx, dir, tar))
 }
 
+func (r fileRecorder) Tag(ctx context.Context, name string, meta map[string]string) error {
+	return r.rec.done(cove.FileTag, r.in.Tag(ctx, name, meta))
+}
+
 func (r fileRecorder) Watch(ctx context.Context, dir string) iter.Seq2[cove.Change, error] {
 	return notedSeq(r.rec, cove.FileWatch, r.in.Watch(ctx, dir))
 }
@@ -214,6 +221,10 @@ func (r contextRecorder) Interrupt(ctx context.Context, name string) error {
 
 func (r contextRecorder) Close(ctx context.Context, name string) error {
 	return r.rec.done(cove.ContextClose, r.in.Close(ctx, name))
+}
+
+func (r contextRecorder) Analyze(ctx context.Context, req cove.AnalyzeRequest) (*cove.CodeAnalysis, error) {
+	return noted[*cove.CodeAnalysis](r.rec, cove.ContextAnalyze)(r.in.Analyze(ctx, req))
 }
 
 type portRecorder struct {
@@ -273,6 +284,65 @@ func (r runRecorder) Wait(ctx context.Context, id cove.ID) (*cove.Run, error) {
 
 func (r runRecorder) Delete(ctx context.Context, id cove.ID) error {
 	return r.rec.done(cove.RunDelete, r.in.Delete(ctx, id))
+}
+
+func (r runRecorder) Analyze(ctx context.Context, req cove.RunRequest) (*cove.RunDecision, error) {
+	return noted[*cove.RunDecision](r.rec, cove.RunAnalyze)(r.in.Analyze(ctx, req))
+}
+
+func (r runRecorder) List(ctx context.Context, f cove.RunFilter) iter.Seq2[*cove.Run, error] {
+	return notedSeq(r.rec, cove.RunList, r.in.List(ctx, f))
+}
+
+type datasetRecorder struct {
+	in  cove.Datasets
+	rec *record
+}
+
+func (r datasetRecorder) List(ctx context.Context, f cove.DatasetFilter) iter.Seq2[*cove.Dataset, error] {
+	return notedSeq(r.rec, cove.DatasetList, r.in.List(ctx, f))
+}
+
+func (r datasetRecorder) Schema(ctx context.Context, id string) (*cove.Dataset, error) {
+	return noted[*cove.Dataset](r.rec, cove.DatasetSchema)(r.in.Schema(ctx, id))
+}
+
+type templateRecorder struct {
+	in  cove.Templates
+	rec *record
+}
+
+func (r templateRecorder) List(ctx context.Context) iter.Seq2[cove.Template, error] {
+	return notedSeq(r.rec, cove.TemplateList, r.in.List(ctx))
+}
+
+func (r templateRecorder) Build(ctx context.Context, req cove.TemplateRequest) (*cove.Template, error) {
+	return noted[*cove.Template](r.rec, cove.TemplateBuild)(r.in.Build(ctx, req))
+}
+
+func (r templateRecorder) Tag(ctx context.Context, name, as string) (*cove.Template, error) {
+	return noted[*cove.Template](r.rec, cove.TemplateTag)(r.in.Tag(ctx, name, as))
+}
+
+func (r templateRecorder) Delete(ctx context.Context, name string) error {
+	return r.rec.done(cove.TemplateDelete, r.in.Delete(ctx, name))
+}
+
+type chatRecorder struct {
+	in  cove.Chats
+	rec *record
+}
+
+func (r chatRecorder) Send(ctx context.Context, req cove.ChatRequest) (*cove.ChatAnswer, error) {
+	return noted[*cove.ChatAnswer](r.rec, cove.ChatSend)(r.in.Send(ctx, req))
+}
+
+func (r chatRecorder) Messages(ctx context.Context, f cove.MessageFilter) iter.Seq2[*cove.Message, error] {
+	return notedSeq(r.rec, cove.ChatMessages, r.in.Messages(ctx, f))
+}
+
+func (r chatRecorder) Delete(ctx context.Context, thread string) error {
+	return r.rec.done(cove.ChatDelete, r.in.Delete(ctx, thread))
 }
 
 type adminRecorder struct {

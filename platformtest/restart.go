@@ -50,7 +50,7 @@ func restartLive(t *testing.T, s *suite) {
 		t.Error("after a restart the session is not found by its key")
 	}
 	_, err := r.user("globex").Sessions().Get(r.ctx, made.ID)
-	wantReason(t, err, cove.NotFound, "")
+	wantReason(t, err, cove.NotFound, cove.ReasonNoSession)
 	r.closeNow(p, made.ID)
 }
 

@@ -132,7 +132,7 @@ func retryNever(t *testing.T, s *suite) {
 	_, err := p.Processes(closed.ID).Exec(r.ctx, cove.ExecRequest{Line: "true"})
 	wantReason(t, err, cove.NotFound, cove.ReasonSessionClosed)
 	_, err = p.Processes(cove.NewID()).Exec(r.ctx, cove.ExecRequest{Line: "true"})
-	wantReason(t, err, cove.NotFound, "")
+	wantReason(t, err, cove.NotFound, cove.ReasonNoSession)
 	r.expireNow(p, ours.ID)
 
 	stranger := r.as(cove.Principal{Name: "user-acme", Tenant: "acme", Scopes: without(cove.ScopeAdmin)})

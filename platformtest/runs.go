@@ -2,6 +2,7 @@ package platformtest
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -15,6 +16,9 @@ func runCases() []testCase {
 		{"timeout", runTimeout},
 		{"waiter_leaves", runWaiterLeaves},
 		{"delete", runDelete},
+		{"list", runList},
+		{"of_others", runOfOthers},
+		{"analyze", runAnalyze},
 		{"bad_requests", runBadRequests},
 	}
 }
@@ -113,6 +117,89 @@ func runDelete(t *testing.T, s *suite) {
 	}
 }
 
+func runList(t *testing.T, s *suite) {
+	r, runs, q := s.runs(t)
+	var want []cove.ID
+	for i, req := range []cove.RunRequest{q.Good, q.Bad, q.Good} {
+		if i == 2 {
+			req.Thread = "t"
+		}
+		run, err := runs.Submit(r.ctx, req)
+		r.must(err, "submit")
+		_, err = runs.Wait(r.ctx, run.ID)
+		r.must(err, "wait")
+		want = append(want, run.ID)
+	}
+	slices.Sort(want)
+	listed := func(p cove.Runs, f cove.RunFilter) (got []cove.ID) {
+		for _, run := range all(r, p.List(r.ctx, f)) {
+			got = append(got, run.ID)
+		}
+		return got
+	}
+	same(t, "all runs", listed(runs, cove.RunFilter{}), want)
+	same(t, "all runs, of whatever tenant the filter names", listed(runs, cove.RunFilter{Tenant: "globex"}), want)
+	same(t, "two runs", listed(runs, cove.RunFilter{Limit: 2}), want[:2])
+	same(t, "the run after them", listed(runs, cove.RunFilter{After: want[1]}), want[2:])
+	same(t, "failed runs", len(listed(runs, cove.RunFilter{State: cove.RunFailed})), 1)
+	same(t, "runs under way", len(listed(runs, cove.RunFilter{State: cove.RunRunning})), 0)
+	same(t, "runs of a thread", len(listed(runs, cove.RunFilter{Thread: "t"})), 1)
+	same(t, "runs of another tenant", len(listed(r.user("globex").Runs(), cove.RunFilter{})), 0)
+	for _, run := range all(r, runs.List(r.ctx, cove.RunFilter{Limit: 1})) {
+		got, err := runs.Get(r.ctx, run.ID)
+		r.must(err, "get")
+		same(t, "a listed run", run, got)
+	}
+}
+
+// runOfOthers: a key that may not ask for everything sees no answers but those to its
+// own questions, since the others may have what it must not ask for.
+func runOfOthers(t *testing.T, s *suite) {
+	r, runs, q := s.runs(t)
+	theirs, err := runs.Submit(r.ctx, q.Good)
+	r.must(err, "submit")
+	_, err = runs.Wait(r.ctx, theirs.ID)
+	r.must(err, "wait")
+	bound := r.as(cove.Principal{
+		Name: "bound", Tenant: "acme", Scopes: []cove.Scope{cove.ScopeRuns}, Limits: cove.KeyLimit{Data: cove.DataGrant{MaxRows: 1}},
+	}).Runs()
+	_, err = bound.Get(r.ctx, theirs.ID)
+	wantCode(t, err, cove.NotFound)
+	_, err = bound.Wait(r.ctx, theirs.ID)
+	wantCode(t, err, cove.NotFound)
+	wantCode(t, bound.Delete(r.ctx, theirs.ID), cove.NotFound)
+	own, err := bound.Submit(r.ctx, q.Good)
+	r.must(err, "submit")
+	_, err = bound.Wait(r.ctx, own.ID)
+	r.must(err, "wait")
+	if seen := all(r, bound.List(r.ctx, cove.RunFilter{})); len(seen) != 1 || seen[0].ID != own.ID {
+		t.Errorf("a key with bounds sees %+v, want the run %s alone", seen, own.ID)
+	}
+	if seen := all(r, bound.List(r.ctx, cove.RunFilter{Owner: theirs.Owner})); len(seen) != 0 {
+		t.Errorf("a key with bounds sees %+v of another", seen)
+	}
+	if _, err := runs.Get(r.ctx, own.ID); err != nil {
+		t.Errorf("a key without bounds does not see the run of one with: %v", err)
+	}
+}
+
+func runAnalyze(t *testing.T, s *suite) {
+	r, runs, q := s.runs(t)
+	d, err := runs.Analyze(r.ctx, q.Good)
+	r.must(err, "analyze")
+	if !d.Allowed || d.Refusal != nil {
+		t.Errorf("a good question is judged %+v", d)
+	}
+	d, err = runs.Analyze(r.ctx, q.Hang) // it would not come back, were it run
+	r.must(err, "analyze")
+	if !d.Allowed {
+		t.Errorf("a question that hangs is judged %+v", d)
+	}
+	same(t, "runs after two questions that were only looked at", len(all(r, runs.List(r.ctx, cove.RunFilter{}))), 0)
+	_, err = runs.Analyze(r.ctx, cove.RunRequest{Type: "shell"})
+	wantField(t, err, cove.Invalid, "query_type")
+}
+
 func runBadRequests(t *testing.T, s *suite) {
 	r, runs, q := s.runs(t)
 	for field, set := range map[string]func(*cove.RunRequest){
@@ -127,6 +214,9 @@ func runBadRequests(t *testing.T, s *suite) {
 		set(&req)
 		_, err := runs.Submit(r.ctx, req)
 		wantField(t, err, cove.Invalid, field)
+		if kind := detail(err, "type"); kind != cove.RunValidation {
+			t.Errorf("a request with a bad %s is of the type %v", field, kind)
+		}
 	}
 	_, err := runs.Get(r.ctx, cove.NewID())
 	wantCode(t, err, cove.NotFound)

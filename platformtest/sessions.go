@@ -59,7 +59,7 @@ func openAndGet(t *testing.T, s *suite) {
 	again.Created, again.Version, again.LastActivity, again.ExpiresAt = made.Created, made.Version, made.LastActivity, made.ExpiresAt
 	same(t, "what Get returns beside what Open returned", again, made)
 	_, err := p.Sessions().Get(r.ctx, cove.NewID())
-	wantReason(t, err, cove.NotFound, "")
+	wantReason(t, err, cove.NotFound, cove.ReasonNoSession)
 }
 
 func stopAndStart(t *testing.T, s *suite) {

@@ -61,17 +61,20 @@ type Harness interface {
 type Extras struct {
 	Code  *Language                          // a language that Contexts runs
 	Query *Questions                         // what Runs answers
+	Data  *Data                              // what Datasets shows and Chats talk about
 	Serve func(port int, text string) string // a shell line that answers HTTP requests with text
 	World *World                             // what a session with a way out can reach
 	Links *http.Client                       // follows links, with no cookies of its own; nil where none are made
+	Looks bool                               // it says what Python code imports
 }
 
 // Language is a language in the snippets that the suite needs.
 type Language struct {
 	Name   string
 	Assign string // gives x the value 42
-	Show   string // prints x
-	Value  string // has the value of x plus 1
+	Show   string // prints x, and fails where there is none
+	Value  string // has the value of x plus 1; "" where there are no values
+	Word   string // prints the variable WORD of the environment
 	Raise  string // raises an error named Kind with the text Text
 	Kind   string
 	Text   string
@@ -93,16 +96,23 @@ type Questions struct {
 	Hang cove.RunRequest // never ends by itself
 }
 
+// Data is a dataset, and what a chat about it begins with.
+type Data struct {
+	Dataset string
+	Message string // leads to a run
+}
+
 // Fake returns the extras of the in-process provider, its kernels and its runner.
 func Fake() Extras {
 	sql := func(text string) cove.RunRequest { return cove.RunRequest{Type: cove.QuerySQL, SQL: text} }
 	return Extras{
 		Code: &Language{
-			Name: "calc", Assign: "x = 42", Show: "print(x)", Value: "x + 1",
+			Name: "calc", Assign: "x = 42", Show: "print(x)", Value: "x + 1", Word: "print(WORD)",
 			Raise: "raise E msg", Kind: "E", Text: "msg", Die: "die", Loop: "loop",
 		},
 		Query: &Questions{Good: sql("SELECT 1"), Bad: sql("fail"), Hang: sql("hang")},
-		Serve: serveLine,
+		Data:  &Data{Dataset: "shop", Message: "SQL: SELECT 1"},
+		Serve: serveLine, Looks: true,
 		World: &World{
 			Host: "example.com", Other: "www.example.com", Text: "hello from outside\n",
 			Fetch: func(host string) string { return "curl -fsS http://" + host + "/" },
@@ -161,8 +171,10 @@ func groups() []group {
 		{"idempotency", idempotencyCases()},
 		{"list", listCases()},
 		{"expiry", expiryCases()},
+		{"ends", endCases()},
 		{"retry", retryCases()},
 		{"tenants", tenantCases()},
+		{"templates", templateCases()},
 		{"exec", execCases()},
 		{"output", outputCases()},
 		{"background", backgroundCases()},
@@ -174,11 +186,13 @@ func groups() []group {
 		{"tar", tarCases()},
 		{"watch", watchCases()},
 		{"contexts", contextCases()},
+		{"classes", classCases()},
 		{"ports", portCases()},
 		{"snapshots", snapshotCases()},
 		{"trials", trialCases()},
 		{"network", networkCases()},
 		{"runs", runCases()},
+		{"data", dataCases()},
 		{"links", linkCases()},
 		{"admission", admissionCases()},
 		{"queue", queueCases()},

@@ -45,9 +45,9 @@ func othersAreNotFound(t *testing.T, s *suite) {
 		}
 		t.Run(string(v), func(t *testing.T) {
 			other := table[v].do(r.ctx, theirs, at)
-			wantReason(t, other, cove.NotFound, "")
+			wantCode(t, other, cove.NotFound)
 			none := table[v].do(r.ctx, theirs, never)
-			wantReason(t, none, cove.NotFound, "")
+			wantReason(t, none, cove.NotFound, cove.ReasonOf(other))
 			if a, b := blank(cove.MessageOf(other), at), blank(cove.MessageOf(none), never); a != b {
 				t.Errorf("another tenant's is told as %q, one that never was as %q", a, b)
 			}
@@ -83,7 +83,7 @@ func endedSayNothing(t *testing.T, s *suite) {
 	id := r.session(mine, cove.Spec{}).ID
 	r.closeNow(mine, id)
 	_, err := theirs.Sessions().Get(r.ctx, id)
-	wantReason(t, err, cove.NotFound, "")
+	wantReason(t, err, cove.NotFound, cove.ReasonNoSession)
 }
 
 func tenantLists(t *testing.T, s *suite) {

@@ -79,6 +79,7 @@ func openTable() []badSpec {
 		{"bad metadata name", "metadata", cove.Spec{Metadata: map[string]string{"a=b": "x"}}},
 		{"NUL in user", "user_id", cove.Spec{User: "a\x00b"}},
 		{"oversize thread", "thread_id", cove.Spec{Thread: strings.Repeat("x", 300)}},
+		{"unknown end", "on_end", cove.Spec{OnEnd: "vanish"}},
 		{"bad snapshot id", "snapshot", cove.Spec{Snapshot: "../snapshot"}},
 	}
 }
@@ -100,6 +101,8 @@ func badExecs(t *testing.T, s *suite) {
 		{"negative timeout", "timeout", cove.ExecRequest{Line: "true", Limits: cove.Limits{Wall: -time.Second}}},
 		{"negative output", "max_output", cove.ExecRequest{Line: "true", Limits: cove.Limits{Output: -1}}},
 		{"bad env", "env", cove.ExecRequest{Line: "true", Env: map[string]string{"1A": "x"}}},
+		{"NUL in the tag", "tag", cove.ExecRequest{Line: "true", Tag: "a\x00b"}},
+		{"oversize tag", "tag", cove.ExecRequest{Line: "true", Tag: strings.Repeat("x", 65)}},
 		{"NUL in the directory", "workdir", cove.ExecRequest{Line: "true", Dir: "/workspace\x00"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -129,6 +132,10 @@ func badKeys(t *testing.T, s *suite) {
 		{"negative lifetime", "limits", cove.KeyRequest{Name: "k", Scopes: read, TTL: -time.Hour}},
 		{"negative limit", "limits", cove.KeyRequest{Name: "k", Scopes: read, Limits: cove.KeyLimit{Sessions: -1}}},
 		{"bad default", "timeout_minutes", cove.KeyRequest{Name: "k", Scopes: read, Defaults: cove.Spec{Idle: -1}}},
+		{"unknown form", "form", cove.KeyRequest{Name: "k", Scopes: read, Form: "jwt"}},
+		{"namespace of a plain key", "namespace", cove.KeyRequest{Name: "k", Scopes: read, Limits: cove.KeyLimit{Namespace: "*"}}},
+		{"bad namespace", "namespace", cove.KeyRequest{Name: "k", Scopes: read, Form: cove.KeyMicrosandbox, Limits: cove.KeyLimit{Namespace: "-x"}}},
+		{"long namespace", "namespace", cove.KeyRequest{Name: "k", Scopes: read, Form: cove.KeyMicrosandbox, Limits: cove.KeyLimit{Namespace: strings.Repeat("n", 64)}}},
 		{"oversize name", "name", cove.KeyRequest{Name: strings.Repeat("k", 1000), Scopes: read}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

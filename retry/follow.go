@@ -47,6 +47,11 @@ func (f files) Move(ctx context.Context, from, to string) error { return f.now()
 // Remove implements [cove.Files].
 func (f files) Remove(ctx context.Context, name string) error { return f.now().Remove(ctx, name) }
 
+// Tag implements [cove.Files].
+func (f files) Tag(ctx context.Context, name string, meta map[string]string) error {
+	return f.now().Tag(ctx, name, meta)
+}
+
 // Archive implements [cove.Files].
 func (f files) Archive(ctx context.Context, dir string) (io.ReadCloser, error) {
 	return f.now().Archive(ctx, dir)

@@ -115,8 +115,15 @@ func (c contexts) now() cove.Contexts { return c.p.Platform.Contexts(c.p.mem.now
 // Run implements [cove.Contexts].
 func (c contexts) Run(ctx context.Context, req cove.CodeRequest) (*cove.CodeResult, error) {
 	out, handedOn := output(req.OnOutput)
+	var shown atomic.Bool
 	req.OnOutput = out
-	return once(ctx, c.p, c.id, func() bool { return req.Context == "" && !handedOn() },
+	if show := req.OnResult; show != nil {
+		req.OnResult = func(value cove.Rich, main bool) {
+			shown.Store(true)
+			show(value, main)
+		}
+	}
+	return once(ctx, c.p, c.id, func() bool { return req.Context == "" && !handedOn() && !shown.Load() },
 		func(ctx context.Context, id cove.ID) (*cove.CodeResult, error) {
 			return c.p.Platform.Contexts(id).Run(ctx, req)
 		}, func(r *cove.CodeResult) *cove.Execution { return &r.Execution })
@@ -142,3 +149,11 @@ func (c contexts) Interrupt(ctx context.Context, name string) error {
 
 // Close implements [cove.Contexts].
 func (c contexts) Close(ctx context.Context, name string) error { return c.now().Close(ctx, name) }
+
+// Analyze implements [cove.Contexts].
+func (c contexts) Analyze(ctx context.Context, req cove.AnalyzeRequest) (*cove.CodeAnalysis, error) {
+	if c.id == "" {
+		return c.p.Platform.Contexts("").Analyze(ctx, req)
+	}
+	return c.now().Analyze(ctx, req)
+}

@@ -5,16 +5,22 @@
 # usage: cover.sh [flags of go test]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+# shellcheck source=scripts/engines.sh
+source scripts/engines.sh
 
 data=$PWD/.cache/cover
 rm -rf "$data"
 mkdir -p "$data/counters"
 go build -buildvcs=false -o .cache/testreport ./scripts/testreport
 
+engines_start
+engines_duckdb
+engines_sdks
+
 # Commands that tests start write counters of their own, hence a directory and
 # not a profile: GOCOVERDIR is for them, the flag for the tests.
 export GOCOVERDIR=$data/counters
-go test -json -timeout=15m -covermode=atomic -coverpkg=./... "$@" ./... \
+go test -json -timeout=40m -covermode=atomic -coverpkg=./... "$@" ./... \
   -args -test.gocoverdir="$GOCOVERDIR" | .cache/testreport
 unset GOCOVERDIR
 

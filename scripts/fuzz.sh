@@ -9,7 +9,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 failed=()
 while read -r dir target; do
   echo "fuzz: $target in $dir"
-  go test "$dir" -run='^$' -fuzz="^$target\$" -fuzztime="${FUZZTIME:-30s}" || failed+=("$target")
+  # From within, since not all folders are of one module.
+  go test -C "$dir" -run='^$' -fuzz="^$target\$" -fuzztime="${FUZZTIME:-30s}" . || failed+=("$target")
 done < <(grep -rhoH --include='*_test.go' -E '^func Fuzz[A-Za-z0-9_]+' . |
   sed -E 's#/[^/]*:func # #' | sort -u)
 

@@ -2,25 +2,60 @@
 # Runs every test that can run here, with the race detector where there is a C
 # compiler. Failures are shown in full; skipped tests are listed at the end.
 #
+# Where root can, it starts the engines that providers are tested on, if one of the
+# packages asks for them, and ends them. All events are in .cache/test.json afterwards.
+#
 # usage: test.sh [flags of go test] [packages]
-#   COVE_REQUIRE=fake,local,…  what must be available: missing is then a failure
+#   COVE_REQUIRE=fake,local,node,…  what must be available: missing is then a failure
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+# shellcheck source=scripts/engines.sh
+source scripts/engines.sh
 
-flags=(-vet=all -timeout=20m)
+flags=(-vet=all -timeout=40m)
+race=()
 if [[ $(go env CGO_ENABLED) == 1 ]] && command -v "$(go env CC)" >/dev/null; then
-  flags+=(-race)
+  race=(-race)
 else
   echo "no C compiler: the race detector is off in this run" >&2
 fi
 
 packages=./...
+named=()
 for arg in "$@"; do
-  [[ $arg == -* ]] || packages=
+  if [[ $arg != -* ]]; then
+    packages=
+    named+=("$arg")
+  fi
 done
 
 report=.cache/testreport
 go build -buildvcs=false -o "$report" ./scripts/testreport
 
-# shellcheck disable=SC2086 # empty means that the arguments name the packages
-go test -json "${flags[@]}" "$@" $packages | "$report"
+if engines_asked 'DOCKER|PODMAN|RUNSC|AGENT' "${named[@]:-./...}"; then engines_start; fi
+if engines_asked DUCKDB "${named[@]:-./...}"; then engines_duckdb; fi
+if engines_asked SDKS "${named[@]:-./...}"; then engines_sdks; fi
+
+# run_tests runs the packages that were named, or all. One goes without the detector
+# then: whatever its sandboxes do travels through a mailbox in small pieces, and the
+# detector would make that take as long as all others together.
+slow=provider/microsandbox
+run_tests() {
+  if [[ -z $packages ]]; then
+    go test -json "${flags[@]}" "${race[@]}" "$@"
+    return
+  fi
+  local most failed=0
+  mapfile -t most < <(go list ./... | grep -v "/$slow\$")
+  go test -json "${flags[@]}" "${race[@]}" "$@" "${most[@]}" || failed=1
+  go test -json "${flags[@]}" "$@" "./$slow" || failed=1
+  if [[ ${COVE_TEST_DUCKDB:-} ]]; then # a module of its own, that is built with its C++
+    # Vet by itself: what go test remembers of it with -trimpath names the folder of
+    # another checkout, which may be gone.
+    CGO_ENABLED=1 go vet -C cmd/cove-duckdb ./... || failed=1
+    CGO_ENABLED=1 GOFLAGS=-trimpath go test -C cmd/cove-duckdb -json "${flags[@]}" -vet=off "$@" ./... || failed=1
+  fi
+  return "$failed"
+}
+
+run_tests "$@" | tee .cache/test.json | "$report"

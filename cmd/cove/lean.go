@@ -10,6 +10,7 @@ import (
 	_ "embed"
 	"io"
 	"os"
+	"runtime"
 
 	"github.com/cove-sandbox/cove/internal/cli"
 	"github.com/cove-sandbox/cove/internal/config"
@@ -28,8 +29,14 @@ var imageID string
 
 func main() {
 	if len(os.Args) > 1 && os.Args[1] == "run" {
-		local.Ahead()
-		if code, ok := cli.Lean(); ok {
+		// The sandbox begins with a thread that cannot be the first of the process,
+		// where nobody waits for another while that one is taken.
+		runtime.LockOSThread()
+		begin := func() {
+			local.Ahead()
+			runtime.UnlockOSThread()
+		}
+		if code, ok := cli.Lean(begin); ok {
 			os.Exit(code)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"net"
@@ -44,6 +45,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("COVE_DAEMON_IDLE", "60")
 			env.Setenv("MSB_SESSION_TIMEOUT", "120")
 			env.Setenv("EVIL", "\x1b[2Jevil")
+			env.Setenv("COVE_DUCKDB", os.Getenv("COVE_TEST_DUCKDB"))
 			// Commands count the statements they reach where the tests do.
 			if dir := flag.Lookup("test.gocoverdir").Value.String(); dir != "" {
 				env.Setenv("GOCOVERDIR", dir)
@@ -57,6 +59,9 @@ func TestScripts(t *testing.T) {
 			}
 			if cond == "local" {
 				return localReady()
+			}
+			if cond == "duckdb" {
+				return duckdbReady()
 			}
 			return false, fmt.Errorf("unknown condition %q", cond)
 		},
@@ -293,4 +298,16 @@ func crowd(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(err)
 	line := fmt.Sprintf(`for i in $(seq %d); do "$@" & done; bad=0; for j in $(jobs -p); do wait $j || bad=1; done; exit $bad`, n)
 	ts.Check(ts.Exec("bash", append([]string{"-c", line, "crowd"}, args[1:]...)...))
+}
+
+// duckdbReady reports whether there is an executable of DuckDB; where there must be
+// one, none is an error.
+func duckdbReady() (bool, error) {
+	if os.Getenv("COVE_TEST_DUCKDB") != "" {
+		return true, nil
+	}
+	if slices.Contains(strings.Split(os.Getenv("COVE_REQUIRE"), ","), "duckdb") {
+		return false, errors.New("COVE_REQUIRE names duckdb, and COVE_TEST_DUCKDB no executable; run make test")
+	}
+	return false, nil
 }

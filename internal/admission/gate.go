@@ -18,6 +18,7 @@ type Claim struct {
 	Tenant string
 	Memory cove.Bytes
 	Quota  cove.Bounds // the tenant's own bounds, as they are now
+	Aside  bool        // it is no session: only its memory counts
 }
 
 // Config is the room there is. Zero Sessions or Memory means no bound; zero

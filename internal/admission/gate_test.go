@@ -296,3 +296,25 @@ func TestNothingIsCountedTwice(t *testing.T) {
 		}
 	})
 }
+
+// TestAside: what is no session takes memory, and the place of no session.
+func TestAside(t *testing.T) {
+	g := admission.New(admission.Config{Sessions: 1, Memory: 3 * cove.GiB})
+	aside := g.Admit(admission.Claim{Memory: 2 * cove.GiB, Aside: true})
+	if sessions, memory, _ := g.Used(); sessions != 0 || memory != 2*cove.GiB {
+		t.Errorf("%d sessions and %s are used", sessions, memory)
+	}
+	if _, err := g.Try(admission.Claim{Tenant: "a", Memory: 2 * cove.GiB}); cove.CodeOf(err) != cove.Exhausted {
+		t.Errorf("there was no memory left: %v", err)
+	}
+	ticket, err := g.Try(admission.Claim{Tenant: "a", Memory: cove.GiB})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ticket.Leave()
+	aside.Leave()
+	aside.Leave()
+	if sessions, memory, _ := g.Used(); sessions != 0 || memory != 0 {
+		t.Errorf("%d sessions and %s are used by nobody", sessions, memory)
+	}
+}

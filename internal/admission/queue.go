@@ -37,13 +37,13 @@ func (g *Gate) full(c Claim) error {
 }
 
 func (g *Gate) fits(c Claim) bool {
-	return (g.cfg.Sessions == 0 || g.used.sessions < g.cfg.Sessions) &&
+	return (c.Aside || g.cfg.Sessions == 0 || g.used.sessions < g.cfg.Sessions) &&
 		(g.cfg.Memory == 0 || g.used.memory+c.Memory <= g.cfg.Memory)
 }
 
 func (g *Gate) fitsQuota(c Claim) bool {
 	mine := g.of(c.Tenant)
-	return (c.Quota.Sessions == 0 || mine.sessions < c.Quota.Sessions) &&
+	return (c.Aside || c.Quota.Sessions == 0 || mine.sessions < c.Quota.Sessions) &&
 		(c.Quota.Memory == 0 || mine.memory+c.Memory <= c.Quota.Memory)
 }
 
@@ -54,6 +54,14 @@ func (g *Gate) of(tenant string) amount {
 	return amount{}
 }
 
+// sessions is how many sessions a claim counts for.
+func (c Claim) sessions() int {
+	if c.Aside {
+		return 0
+	}
+	return 1
+}
+
 func (g *Gate) grant(c Claim) *Ticket {
 	a, ok := g.tenants[c.Tenant]
 	if !ok {
@@ -61,7 +69,7 @@ func (g *Gate) grant(c Claim) *Ticket {
 		g.tenants[c.Tenant] = a
 	}
 	for _, sum := range []*amount{&g.used, a} {
-		sum.sessions++
+		sum.sessions += c.sessions()
 		sum.memory += c.Memory
 	}
 	return &Ticket{gate: g, claim: c}
@@ -74,10 +82,10 @@ func (g *Gate) free(t *Ticket) {
 	t.left = true
 	a := g.tenants[t.claim.Tenant]
 	for _, sum := range []*amount{&g.used, a} {
-		sum.sessions--
+		sum.sessions -= t.claim.sessions()
 		sum.memory -= t.claim.Memory
 	}
-	if a.sessions == 0 {
+	if *a == (amount{}) {
 		delete(g.tenants, t.claim.Tenant)
 	}
 }

@@ -12,14 +12,14 @@ import (
 // fault turns what the operating system said into an error that names the
 // directory and says what to do about it.
 func fault(dir string, err error) error {
-	code, words := cove.Unavailable, "the directory cannot be used; the log has the cause"
-	switch {
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return cove.Wrap(cove.CodeOf(err), err, "%s", cove.MessageOf(err))
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		code, words = cove.Exhausted, "the disk is full; free some space and try again"
-	case errors.Is(err, syscall.EROFS):
-		words = "the disk is read-only; make it writable"
+	}
+	if code, words, ok := cove.DiskFault(err); ok {
+		return cove.Wrap(code, err, "%s: %s", dir, words)
+	}
+	words := "the directory cannot be used; the log has the cause"
+	switch {
 	case errors.Is(err, fs.ErrPermission):
 		words = "the directory belongs to somebody else; make it readable and writable for the user that runs cove"
 	case errors.Is(err, fs.ErrNotExist):
@@ -28,8 +28,6 @@ func fault(dir string, err error) error {
 		words = "it is not a directory; choose another path"
 	case errors.Is(err, fs.ErrClosed):
 		words = "the archives are closed"
-	case errors.Is(err, syscall.EIO):
-		words = "the disk gave an error; check that it is healthy"
 	}
-	return cove.Wrap(code, err, "%s: %s", dir, words)
+	return cove.Wrap(cove.Unavailable, err, "%s: %s", dir, words)
 }

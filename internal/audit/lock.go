@@ -5,13 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
-	"syscall"
 
 	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/flock"
 )
 
 const lockName = "lock"
+
+// holderLen is the length of the number of a process in the file.
+const holderLen = 20
 
 // takeLock makes this process the one that writes. The kernel gives the lock
 // back when the process ends, however it ends.
@@ -20,9 +22,9 @@ func takeLock(root *os.Root, dir string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = flock(f, syscall.LOCK_EX|syscall.LOCK_NB)
-	if errors.Is(err, syscall.EWOULDBLOCK) {
-		holder := make([]byte, 20)
+	ok, err := flock.Try(f, flock.Exclusive)
+	if !ok && err == nil {
+		holder := make([]byte, holderLen)
 		n, _ := f.ReadAt(holder, 0)
 		_ = f.Close()
 		pid := string(bytes.TrimSpace(holder[:n]))
@@ -30,10 +32,9 @@ func takeLock(root *os.Root, dir string) (*os.File, error) {
 			With("pid", pid).Remedy("stop process %s first, or use another home", pid)
 	}
 	if err == nil {
-		err = f.Truncate(0)
-	}
-	if err == nil {
-		_, err = f.WriteAt(strconv.AppendInt(nil, int64(os.Getpid()), 10), 0)
+		// Always as long: a file that is cut off is brought to the disk when it is
+		// closed, and what was cut off goes into the next sync.
+		_, err = f.WriteAt(fmt.Appendf(nil, "%-*d", holderLen, os.Getpid()), 0)
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("lock: %w", err), f.Close())
@@ -49,14 +50,6 @@ func locked(root *os.Root) bool {
 		return false
 	}
 	defer f.Close() //nolint:errcheck // only read
-	return errors.Is(flock(f, syscall.LOCK_SH|syscall.LOCK_NB), syscall.EWOULDBLOCK)
-}
-
-func flock(f *os.File, how int) error {
-	for {
-		err := syscall.Flock(int(f.Fd()), how)
-		if !errors.Is(err, syscall.EINTR) {
-			return err
-		}
-	}
+	ok, err := flock.Try(f, flock.Shared)
+	return !ok && err == nil
 }

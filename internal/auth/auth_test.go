@@ -301,3 +301,35 @@ func TestFromRequest(t *testing.T) {
 		}
 	}
 }
+
+// TestNamespace: a key that is bound to a namespace opens nothing for who does
+// not look at its bound.
+func TestNamespace(t *testing.T) {
+	store := &keys{}
+	ring := auth.New(store)
+	for namespace, want := range map[string]cove.Code{"": "", cove.AllNamespaces: "", "team1": cove.Denied} {
+		key := &cove.Key{ID: cove.NewID(), Tenant: "acme", Limits: cove.KeyLimit{Namespace: namespace}, CreatedAt: time.Now(), ExpiresAt: time.Now().Add(time.Hour)}
+		secret := cove.NewSecretFor(cove.KeyMicrosandbox, key)
+		key.Hash = cove.HashSecret(secret)
+		if err := store.PutKey(t.Context(), key); err != nil {
+			t.Fatal(err)
+		}
+		_, done, err := ring.Authenticate(t.Context(), secret)
+		done()
+		if got := cove.CodeOf(err); got != want {
+			t.Errorf("namespace %q: %q, %v; want %q", namespace, got, err, want)
+		}
+		who, done, err := ring.AuthenticateNamespaced(t.Context(), secret)
+		done()
+		if err != nil || who.Limits.Namespace != namespace {
+			t.Errorf("namespace %q, for who looks at it: %+v, %v", namespace, who, err)
+		}
+		changed := []byte(secret)
+		changed[len(changed)-2] ^= 1
+		_, done, err = ring.AuthenticateNamespaced(t.Context(), string(changed))
+		done()
+		if cove.CodeOf(err) != cove.Unauthenticated {
+			t.Errorf("a token changed by one bit: %v", err)
+		}
+	}
+}

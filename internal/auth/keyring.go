@@ -30,16 +30,35 @@ func New(store cove.KeyStore) *Keyring {
 // calls done, once or more, when the request is over. A secret that opens
 // nothing is Unauthenticated; a key that is over its rate or has too many
 // requests under way is Exhausted with reason rate_limited and the seconds to
-// wait in Details["retry_after"]. done is never nil.
+// wait in Details["retry_after"]; one that is bound to a namespace is Denied,
+// since only who knows namespaces can hold it to its own. done is never nil.
 func (k *Keyring) Authenticate(ctx context.Context, secret string) (cove.Principal, func(), error) {
 	nothing := func() {}
 	key, err := k.find(ctx, secret)
 	if err != nil {
 		return cove.Principal{}, nothing, err
 	}
+	if n := key.Limits.Namespace; n != "" && n != cove.AllNamespaces {
+		return cove.Principal{}, nothing, cove.Errorf(cove.Denied, "this key reaches the namespace %s of microsandbox's clients alone", n).
+			Remedy("use a key without a namespace; cove key create makes one")
+	}
+	return k.enter(key)
+}
+
+// AuthenticateNamespaced is Authenticate for callers that hold a key to its
+// Limits.Namespace themselves.
+func (k *Keyring) AuthenticateNamespaced(ctx context.Context, secret string) (cove.Principal, func(), error) {
+	key, err := k.find(ctx, secret)
+	if err != nil {
+		return cove.Principal{}, func() {}, err
+	}
+	return k.enter(key)
+}
+
+func (k *Keyring) enter(key *cove.Key) (cove.Principal, func(), error) {
 	done, err := k.admit(key)
 	if err != nil {
-		return cove.Principal{}, nothing, err
+		return cove.Principal{}, func() {}, err
 	}
 	return principalOf(key), done, nil
 }

@@ -32,7 +32,7 @@ func TestBench(t *testing.T) {
 func TestBenchRefuses(t *testing.T) {
 	b := newBox(t)
 	b.fails(2, "--rounds: 9 is out of range", "bench", "--rounds", "9")
-	b.fails(2, "is unknown", "bench", "--provider", "docker")
+	b.fails(2, "is unknown", "bench", "--provider", "podman")
 	b.fails(2, "measures this machine", "bench", "--url", "http://127.0.0.1:1")
 	b.fails(2, "takes no argument", "bench", "local")
 }

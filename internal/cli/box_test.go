@@ -27,6 +27,10 @@ func TestMain(m *testing.M) {
 		_, _ = os.Stderr.WriteString("cove: no server in a test\n  run it yourself\n")
 		os.Exit(9)
 	}
+	// A client of MCP starts this program, too, and talks to it.
+	if len(os.Args) > 1 && os.Args[1] == "mcp" {
+		os.Exit(cli.Main())
+	}
 	goleak.VerifyTestMain(m)
 }
 

@@ -4,26 +4,41 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"io"
+	"reflect"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/config"
+	"github.com/cove-sandbox/cove/internal/daemon"
 	"github.com/cove-sandbox/cove/internal/wire"
 )
 
 // maxCode bounds code that comes on standard input; the engine has its own.
 const maxCode = 16<<20 + 1
 
+// defaultLanguage is that of code which names none.
+const defaultLanguage = "python"
+
 // codeFlags are the flags about one piece of code.
 type codeFlags struct {
-	language, context, timeout string
+	language, context, timeout, save string
+
+	imports          string
+	trusted, explain bool
 }
 
 func (f *codeFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(&f.language, "language", "l", "python", "the `language`: python, node or bash")
+	cmd.Flags().StringVarP(&f.language, "language", "l", defaultLanguage, "the `language`: python, node, typescript or bash")
+	cmd.Flags().StringVar(&f.context, "context", "", "the `context` to run in, made where there is none; the language's own if not given")
+	cmd.Flags().StringVar(&f.save, "save", "", "write the images that it shows to files in this `directory`")
 	cmd.Flags().StringVar(&f.timeout, "timeout", "", "stop it after this `time`, such as 30s (SANDBOX_TIMEOUT_SEC)")
+	cmd.Flags().StringVar(&f.imports, "imports", "", "what becomes of dangerous imports in Python: off, warn or block; only stricter than the `mode` of the settings")
+	cmd.Flags().BoolVar(&f.trusted, "trusted", false, "do not look at imports; the journal records it")
+	cmd.Flags().BoolVar(&f.explain, "explain", false, "show what Python code imports and what the policy decides, and run nothing")
 }
 
 // request takes the code from the argument, or from standard input for "-".
@@ -39,17 +54,33 @@ func (f *codeFlags) request(cmd *cobra.Command, text string, sys System) (cove.C
 		}
 		text = string(data)
 	}
-	req := cove.CodeRequest{Language: f.language, Code: text, Context: f.context, Limits: cove.Limits{Wall: wall}}
+	req := cove.CodeRequest{Language: f.language, Code: text, Context: f.context, Limits: cove.Limits{Wall: wall}, Imports: cove.ImportMode(f.imports), Trusted: f.trusted}
 	if f.context != "" && !cmd.Flags().Changed("language") {
 		req.Language = ""
 	}
 	return req, req.Validate()
 }
 
+// fit refuses flags that would be of no effect.
+func (f *codeFlags) fit(session string, text bool, spec cove.Spec) error {
+	switch {
+	case session == "" && f.context != "":
+		return cove.InvalidField("--context", "is of no use without a session; name one with -s")
+	case session != "" && !reflect.DeepEqual(spec, cove.Spec{}):
+		return cove.InvalidField("--session", "names a sandbox that is there; what a new one has, such as --template, --memory or --policy, cannot be said of it")
+	case text && cove.Language(f.language) != "python":
+		return cove.InvalidField("--text", "is for Python; leave out -l %.40q", f.language)
+	case text && f.save != "":
+		return cove.InvalidField("--text", "shows no images; leave out --save")
+	}
+	return nil
+}
+
 func (a *app) codeCommand() *cobra.Command {
 	var f codeFlags
 	var s specFlags
 	var session string
+	var text bool
 	cmd := &cobra.Command{
 		Use:   "code [flags] CODE|-",
 		Short: "Run a piece of code in a fresh sandbox or in a session",
@@ -57,8 +88,12 @@ func (a *app) codeCommand() *cobra.Command {
 
 Without a session the sandbox is fresh and removed afterwards. With -s the code
 runs in that session, and variables and imports stay for the next time. The exit
-code is 0, or 1 when the code raised an error; 124 means that the time ran out,
-125 that Cove failed.`,
+code is 0, or 1 when the code raised an error, or the one that it ended with;
+124 means that the time ran out, 126 that a policy refused the code, 125 that
+Cove failed. Images that it shows are noted, and written to files with --save.
+
+With --text the answer is what a model gets from the tool run_python_code: a
+text, whatever happens, and the exit code is 0.`,
 		Example: `  cove code 'print(6 * 7)'
   cove code -l bash - < script.sh
   cove code -s 01m1qdyb7y3wn0x7gdkb2wq0qe 'x += 1; x'`,
@@ -68,26 +103,39 @@ code is 0, or 1 when the code raised an error; 124 means that the time ran out,
 			if err != nil {
 				return err
 			}
-			if session != "" {
-				return a.codeIn(cmd, session, req)
-			}
 			spec, err := s.spec(a.sys)
 			if err != nil {
 				return err
 			}
-			return a.codeOnce(cmd, spec, req)
+			if err := f.fit(session, text, spec); err != nil {
+				return err
+			}
+			switch {
+			case f.explain && session != "":
+				return a.explainIn(cmd, session, req)
+			case f.explain:
+				return a.explainOnce(cmd, spec, req)
+			case text:
+				return a.codeText(cmd, session, spec, req)
+			case session != "":
+				return a.codeIn(cmd, session, req, f.save)
+			}
+			return a.codeOnce(cmd, spec, req, f.save)
 		}),
 	}
 	f.add(cmd)
 	s.add(cmd)
+	cmd.Flags().BoolVar(&text, "text", false, "answer as run_python_code does")
 	cmd.Flags().StringVarP(&session, "session", "s", "", "the session to run in, by its `ID`")
 	passFlags(cmd)
 	return cmd
 }
 
-func (a *app) codeOnce(cmd *cobra.Command, spec cove.Spec, req cove.CodeRequest) (err error) {
+func (a *app) codeOnce(cmd *cobra.Command, spec cove.Spec, req cove.CodeRequest, save string) (err error) {
 	ctx := cmd.Context()
-	p, err := a.oneShot(cmd, spec, false)
+	p, err := a.reachOnce(cmd, spec, func(cfg config.Config) (*daemon.Local, error) {
+		return daemon.OneShotCode(ctx, cfg, spec, req.Language)
+	})
 	if err != nil {
 		return err
 	}
@@ -100,18 +148,35 @@ func (a *app) codeOnce(cmd *cobra.Command, spec cove.Spec, req cove.CodeRequest)
 	if p.remote {
 		p.timed(&req.Limits)
 	}
-	return a.runCode(ctx, p, s.ID, req, true)
+	return a.runCode(ctx, p, s.ID, req, save, true)
 }
 
 // codeIn runs code in a session that stays.
-func (a *app) codeIn(cmd *cobra.Command, session string, req cove.CodeRequest) error {
+func (a *app) codeIn(cmd *cobra.Command, session string, req cove.CodeRequest, save string) error {
 	return a.withSession(cmd, session, func(ctx context.Context, p link, id cove.ID) error {
 		p.timed(&req.Limits)
-		return a.runCode(ctx, p, id, req, false)
+		return a.runCode(ctx, p, id, req, save, false)
 	})
 }
 
-func (a *app) runCode(ctx context.Context, p cove.Platform, id cove.ID, req cove.CodeRequest, whole bool) error {
+// runInContext runs code, and makes the context that it names where there is
+// none: nothing has run then.
+func runInContext(ctx context.Context, in cove.Contexts, req cove.CodeRequest) (*cove.CodeResult, error) {
+	res, err := in.Run(ctx, req)
+	if req.Context == "" || cove.CodeOf(err) != cove.NotFound || errors.Is(err, cove.ErrSessionNotFound) {
+		return res, err
+	}
+	language := req.Language
+	if language == "" {
+		language = defaultLanguage
+	}
+	if _, err := in.Open(ctx, cove.ContextSpec{Name: req.Context, Language: language}); err != nil {
+		return nil, err
+	}
+	return in.Run(ctx, req)
+}
+
+func (a *app) runCode(ctx context.Context, p cove.Platform, id cove.ID, req cove.CodeRequest, save string, whole bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	out := &relay{sys: a.sys, cancel: cancel}
@@ -122,10 +187,14 @@ func (a *app) runCode(ctx context.Context, p cove.Platform, id cove.ID, req cove
 	case whole:
 		req.OnOutput = all.write
 	}
-	res, err := p.Contexts(id).Run(ctx, req)
+	res, err := runInContext(ctx, p.Contexts(id), req)
 	if out.broken() {
 		return exitError{exitPipe}
 	}
+	if err != nil {
+		return err
+	}
+	saved, err := saveImages(save, res.Results)
 	if err != nil {
 		return err
 	}
@@ -136,34 +205,16 @@ func (a *app) runCode(ctx context.Context, p cove.Platform, id cove.ID, req cove
 		if err := a.printJSON(wire.CodeResultOf(id, res)); err != nil {
 			return err
 		}
-	} else if err := a.showValues(res); err != nil {
+	} else if err := a.showValues(res, saved); err != nil {
 		return err
+	}
+	if !a.json {
+		a.warnImports(res.Security)
 	}
 	if res.Error != nil && res.Outcome == cove.Exited && res.ExitCode == 0 {
 		return exitError{exitProblem}
 	}
 	return a.ended(&res.Execution)
-}
-
-// showValues prints what the code showed beside what it printed, escaped but
-// for its line breaks.
-func (a *app) showValues(res *cove.CodeResult) error {
-	for _, rich := range res.Results {
-		if text, ok := rich["text/plain"]; ok {
-			if _, err := io.WriteString(a.sys.Stdout, escapeLines(text)+"\n"); err != nil {
-				return err
-			}
-		}
-	}
-	if res.Error == nil {
-		return nil
-	}
-	text := res.Error.Traceback
-	if text == "" {
-		text = res.Error.Name + ": " + res.Error.Value
-	}
-	_, err := io.WriteString(a.sys.Stderr, escapeLines(strings.TrimRight(text, "\n"))+"\n")
-	return err
 }
 
 // escapeLines is escape for a text of more than one line.

@@ -7,7 +7,13 @@ func (a *app) commands() []command {
 	return []command{
 		{"run", work, a.runCommand},
 		{"code", work, a.codeCommand},
+		{"sql", work, a.sqlCommand},
+		{"run-python", work, a.runPythonCommand},
+		{"chat", work, a.chatCommand},
+		{"dataset", work, a.datasetCommand},
 		{"sandbox", work, a.sandboxCommand},
+		{"template", work, a.templateCommand},
+		{"mcp", work, a.mcpCommand},
 		{"serve", operate, a.serveCommand},
 		{"doctor", operate, a.doctorCommand},
 		{"verify", operate, a.verifyCommand},

@@ -24,9 +24,10 @@ func isForeign(err error) bool { return errors.Is(err, errWhole) }
 
 // Lean is [Main] for the lean program, which can run programs in local sandboxes.
 // It is false where that is not what the command asks for: then nothing was done,
-// and the whole program must be executed with the same arguments.
-func Lean() (code int, ok bool) {
-	code = main(func(ctx context.Context, sys System) int {
+// and the whole program must be executed with the same arguments. It calls begin
+// as soon as a signal would not end the process any more.
+func Lean(begin func()) (code int, ok bool) {
+	code = main(begin, func(ctx context.Context, sys System) int {
 		code, err := run(ctx, sys)
 		ok = !errors.Is(err, errWhole)
 		return code
@@ -34,10 +35,15 @@ func Lean() (code int, ok bool) {
 	return code, ok
 }
 
+// leanTemplate is the one that the lean program has.
+const leanTemplate = "base"
+
 // leave returns errWhole for what this program cannot do.
 func leave(cfg config.Config, spec cove.Spec) error {
 	out := spec.Network.Mode != "" && spec.Network.Mode != cove.NetworkNone || len(spec.Network.Secrets) > 0
-	if _, remote := cfg.Remote(); out || remote || !daemon.Here(append(cfg.Fallback, cfg.Provider, spec.Provider)...) {
+	built := spec.Template != "" && spec.Template != leanTemplate
+	judged := spec.Policy != "" || cfg.CommandPolicy != "" || len(cfg.Policies) > 0 || len(cfg.Imports) > 0
+	if _, remote := cfg.Remote(); out || built || judged || remote || !daemon.Here(append(cfg.Fallback, cfg.Provider, spec.Provider)...) {
 		return errWhole
 	}
 	return nil

@@ -1,14 +1,17 @@
 package cli
 
 import (
+	"encoding/json"
 	"io"
 	"iter"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/daemon"
 	"github.com/cove-sandbox/cove/internal/measure"
 	"github.com/cove-sandbox/cove/internal/wire"
 )
@@ -108,4 +111,45 @@ func CommandNames() map[string]string {
 
 func ShowLoad(w io.Writer, server string, found []measure.Scenario) error {
 	return showLoad(w, loadReport{Server: server, Scenarios: found})
+}
+
+// ShowGrid shows rows in one of the forms table, csv and csv on a terminal.
+func ShowGrid(w io.Writer, form string, head []string, rows []json.RawMessage) error {
+	g := gridOf(head, rows)
+	if form == "table" {
+		return g.table(w)
+	}
+	return g.csv(w, form != "csv")
+}
+
+func RunError(e *cove.RunError) string { return runError(e) }
+
+func CutNote(r *cove.Run) string { return cutNote(r) }
+
+func ShowDecision(w io.Writer, d *cove.RunDecision) error {
+	return (&app{sys: System{Stdout: w}}).showDecision(d)
+}
+
+func ShowChat(out, notes io.Writer, c *cove.ChatAnswer, fresh bool) error {
+	return (&app{sys: System{Stdout: out, Stderr: notes}}).showChat(c, fresh)
+}
+
+func SaveImages(dir string, values []cove.Rich) (map[int][]string, error) {
+	return saveImages(dir, values)
+}
+
+// BuildProgress returns what a terminal gets of the progress of a build.
+func BuildProgress(w io.Writer, steps []daemon.TemplateProgress) {
+	p := &progressLine{w: w}
+	for _, s := range steps {
+		p.show(s)
+	}
+	p.clear()
+}
+
+// Verified returns what is said of a template that was looked at.
+func Verified(t wire.Template) string {
+	var b strings.Builder
+	_ = (&app{}).showVerified(&b, t)
+	return b.String()
 }

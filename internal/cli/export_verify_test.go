@@ -13,3 +13,6 @@ func ConcludeVerify(provider string, found []battery.Finding) (text string, code
 	err := a.concludeVerify(provider, found)
 	return out.String(), exitCode(err)
 }
+
+// WhoServes is the line of cove doctor about who makes sandboxes.
+var WhoServes = whoServes

@@ -30,19 +30,33 @@ func (a *app) keyCreateCommand() *cobra.Command {
 	var req cove.KeyRequest
 	var scopes []string
 	var ttl string
+	var data grantFlags
+	var forE2B, forMSB bool
 	cmd := &cobra.Command{
 		Use:   "create [flags]",
 		Short: "Make a key and print its secret, this once",
 		Long: `Makes a key and prints its secret. Only a hash of it is kept, so that it cannot
 be shown again.`,
-		Example: "  cove key create --name ci --scope exec --scope sandbox:write --ttl 720h",
-		Args:    noArguments,
+		Example: `  cove key create --name ci --scope exec --scope sandbox:write --ttl 720h
+  cove key create --e2b --name agents --scope '*'
+  cove key create --msb --namespace team1 --ttl 24h --scope exec --scope sandbox:write
+  cove key create --name analyst --scope runs --dataset ecommerce --columns ecommerce.orders=id,status`,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			for _, s := range scopes {
 				req.Scopes = append(req.Scopes, cove.Scope(s))
 			}
 			if req.TTL, err = span("--ttl", ttl); err != nil {
 				return err
+			}
+			if req.Limits.Data, err = data.grant(); err != nil {
+				return err
+			}
+			switch {
+			case forE2B:
+				req.Form = cove.KeyE2B
+			case forMSB:
+				req.Form = cove.KeyMicrosandbox
 			}
 			if err := req.Validate(); err != nil {
 				return err
@@ -62,11 +76,16 @@ be shown again.`,
 	fs := cmd.Flags()
 	fs.StringVar(&req.Name, "name", "", "a `word` to know it by")
 	fs.StringVar(&req.Tenant, "tenant", "", "whose things it sees, by `name` (default \"default\")")
-	fs.StringSliceVar(&scopes, "scope", nil, "a `scope`, what it may do: *, sandbox:read, sandbox:write, exec, files:read, files:write, runs, admin, metrics; may be repeated")
-	fs.StringVar(&ttl, "ttl", "", "the `time` it is good for, such as 720h; it does not expire if not given")
+	fs.StringSliceVar(&scopes, "scope", nil, "a `scope`: *, sandbox:read, sandbox:write, exec, files:read, files:write, runs, admin, metrics, trusted; may be repeated")
+	fs.StringVar(&ttl, "ttl", "", "the `time` it is good for, such as 720h; if not given, it does not expire, and with --msb after 24h")
+	fs.BoolVar(&forE2B, "e2b", false, "give the secret the form that E2B's SDKs ask for (e2b_…)")
+	fs.BoolVar(&forMSB, "msb", false, "give the secret the form of microsandbox's clients (msb_…)")
+	cmd.MarkFlagsMutuallyExclusive("e2b", "msb")
+	fs.StringVar(&req.Limits.Namespace, "namespace", "", "the one `namespace` of sandboxes that a key with --msb reaches (default all)")
 	fs.Float64Var(&req.Limits.RatePerSecond, "rate", 0, "the `number` of requests a second; 0 means no bound")
 	fs.IntVar(&req.Limits.Concurrent, "concurrent", 0, "the `number` of requests at once; 0 means no bound")
 	fs.IntVar(&req.Limits.Sessions, "sessions", 0, "the `number` of live sandboxes at once; 0 means no bound")
+	data.add(cmd)
 	fs.StringVar(&req.IdempotencyKey, "idempotency-key", "", "the same `key` makes no second one")
 	return cmd
 }

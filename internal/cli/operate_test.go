@@ -54,6 +54,15 @@ func TestKeys(t *testing.T) {
 		t.Errorf("list: %s", got)
 	}
 	b.fails(5, "", "key", "revoke", nobody)
+	if got := b.id("key", "create", "--e2b", "--scope", "*"); !strings.HasPrefix(got, "e2b_") || len(got) != 44 {
+		t.Errorf("a key of E2B's form is %q", got)
+	}
+	bound := b.id("key", "create", "--msb", "--namespace", "team1", "--scope", "*")
+	if !strings.HasPrefix(bound, "msb_") {
+		t.Errorf("a key of microsandbox's form is %q", bound)
+	}
+	b.with("COVE_URL", b.ready.URL, "COVE_API_KEY", bound).fails(4, "the namespace team1", "sandbox", "ls")
+	b.fails(2, "only a key of form msb", "key", "create", "--namespace", "team1", "--scope", "*")
 }
 
 func TestRemoteCommands(t *testing.T) {
@@ -175,6 +184,9 @@ func TestDoctor(t *testing.T) {
 	if got := b.ok("doctor"); !strings.Contains(got, "PROVIDER") || !regexp.MustCompile(`(?m)^fake \(default\) +yes +none +hard`).MatchString(got) || !regexp.MustCompile(`(?m)^local +(yes|no) +namespaces +`).MatchString(got) {
 		t.Errorf("doctor: %s", got)
 	}
+	if got := b.ok("doctor"); !strings.Contains(got, "\nfake has the templates base, python, node\n") {
+		t.Errorf("doctor does not name templates: %s", got)
+	}
 	if got := b.ok("--json", "doctor"); !strings.Contains(got, `"name":"fake","default":true`) {
 		t.Errorf("doctor: %s", got)
 	}
@@ -246,7 +258,7 @@ func TestServeThatCannotBegin(t *testing.T) {
 	b.fails(2, "is in use by another program", "serve", "--addr", l.Addr().String())
 	b.fails(2, "cannot be listened on", "serve", "--addr", "192.0.2.1:1")
 	b.fails(2, `--addr: "x" is not an address and port`, "serve", "--addr", "x")
-	b.fails(2, `--provider: "podman" is unknown; use fake or local`, "serve", "--provider", "podman")
+	b.fails(2, `--provider: "podman" is unknown; use docker, e2b, fake, gvisor, local or microsandbox`, "serve", "--provider", "podman")
 	b.fails(2, `--log-level: "loud" is unknown`, "serve", "--log-level", "loud")
 	b.with("COVE_HOME", "/dev/null").fails(2, "COVE_HOME: /dev/null is not a directory", "serve")
 	for _, name := range []string{"cove.db", "journal", "admin.key"} {

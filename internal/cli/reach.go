@@ -30,6 +30,12 @@ func isRoot() bool { return os.Geteuid() == 0 }
 // the settings name, or this process.
 // spec is what will be asked of it, and solo says that it is one program.
 func (a *app) oneShot(cmd *cobra.Command, spec cove.Spec, solo bool) (link, error) {
+	return a.reachOnce(cmd, spec, func(cfg config.Config) (*daemon.Local, error) {
+		return daemon.OneShot(cmd.Context(), cfg, spec, solo)
+	})
+}
+
+func (a *app) reachOnce(cmd *cobra.Command, spec cove.Spec, inProcess func(config.Config) (*daemon.Local, error)) (link, error) {
 	cfg, err := a.load(cmd)
 	if err != nil {
 		return link{}, err
@@ -40,7 +46,7 @@ func (a *app) oneShot(cmd *cobra.Command, spec cove.Spec, solo bool) (link, erro
 	if address, ok := cfg.Remote(); ok {
 		return dial(cfg, address)
 	}
-	p, err := daemon.OneShot(cmd.Context(), cfg, spec, solo)
+	p, err := inProcess(cfg)
 	if err != nil {
 		return link{}, err
 	}
@@ -85,10 +91,16 @@ func (a *app) open(ctx context.Context, p link, req cove.OpenRequest) (*cove.Ses
 				*field = value
 			}
 		}
-		fill(&req.Spec.Provider, "SANDBOX_PROVIDER", p.cfg.Provider)
+		if len(p.cfg.Fallback) == 0 { // who names a provider gets that one or none
+			fill(&req.Spec.Provider, "SANDBOX_PROVIDER", p.cfg.Provider)
+		}
 		fill(&req.Spec.Flavor, "MSB_DEFAULT_FLAVOR", p.cfg.Session.Flavor)
 		fill(&req.Spec.Policy, "SANDBOX_COMMAND_POLICY", p.cfg.CommandPolicy)
 	}
 	req.OnQueue = func(position int) { a.progress("waiting for room: place %d in the queue", position) }
-	return p.Sessions().Open(ctx, req)
+	s, err := p.Sessions().Open(ctx, req)
+	if err == nil && s.Instead != "" {
+		a.note(fmt.Sprintf("served by %s, because %s is not ready", s.Provider, s.Instead))
+	}
+	return s, err
 }

@@ -81,6 +81,7 @@ it is needed. With --url all commands talk to a server instead.`,
 	commands := a.commands()
 	if i := slices.IndexFunc(commands, func(c command) bool { return len(args) > 0 && c.name == args[0] }); i >= 0 {
 		commands = commands[i : i+1]
+		root.CompletionOptions.DisableDefaultCmd = true // which nobody asks for
 	}
 	for _, c := range commands {
 		made := c.make()
@@ -97,7 +98,7 @@ func flagHelp(s config.Setting) string {
 	doc, _, _ := strings.Cut(s.Doc, ". ")
 	doc = strings.TrimSuffix(doc, ".")
 	// The word in quotes is what the help shows for the value.
-	value := map[string]string{"home": "directory", "config": "file", "url": "server", "addr": "address", "log-level": "level", "provider": "provider"}[s.Flag]
+	value := map[string]string{"home": "directory", "config": "file", "url": "server", "addr": "address", "log-level": "level", "provider": "provider", "e2b-domain": "domain"}[s.Flag]
 	doc = strings.Replace(doc, value, "`"+value+"`", 1)
 	return strings.ToLower(doc[:1]) + doc[1:] + " (" + s.Env + ")"
 }
@@ -169,11 +170,7 @@ func (a *app) load(cmd *cobra.Command, extra ...string) (config.Config, error) {
 	if f := cmd.Flags().Lookup("policy"); f != nil && config.IsPolicyFile(f.Value.String()) {
 		flags["policy"] = f.Value.String()
 	}
-	cfg, err := config.Load(config.Sources{Env: a.sys.Env, Flags: flags, Providers: providerNames(), Root: isRoot()})
-	if a.sys.Settled != nil {
-		a.sys.Settled() // whoever has the settings may do something
-	}
-	return cfg, err
+	return config.Load(config.Sources{Env: a.sys.Env, Flags: flags, Providers: providerNames(), Root: isRoot()})
 }
 
 // print writes the answer to a command: as JSON with --json, else as text.

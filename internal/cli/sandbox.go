@@ -307,7 +307,7 @@ func describe(w io.Writer, s *cove.Session) error {
 		network += " " + strings.Join(s.Spec.Network.Allow, ", ")
 	}
 	lines := [][2]string{
-		{"id", string(s.ID)}, {"status", stateWord(s)}, {"cause", s.Cause}, {"provider", s.Provider}, {"boundary", string(s.Isolation.Boundary)},
+		{"id", string(s.ID)}, {"status", stateWord(s)}, {"cause", s.Cause}, {"provider", s.Provider}, {"instead of", s.Instead}, {"boundary", string(s.Isolation.Boundary)},
 	}
 	for _, l := range cove.LimitNames() {
 		lines = append(lines, [2]string{string(l) + " limit", string(s.Isolation.Of(l))})

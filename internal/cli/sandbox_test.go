@@ -276,7 +276,6 @@ func TestCode(t *testing.T) {
 	b.fails(125, "language: ", "code", "-l", "cobol", "1")
 	b.fails(125, "", "code", "-s", nobody, "1")
 	b.fails(5, "", "sandbox", "get", nobody)
-	_ = b.run("sandbox", "code", "--context", "named", id, "1")
 }
 
 func TestWaitingForRoom(t *testing.T) {

@@ -98,11 +98,13 @@ time.`,
 			if err != nil {
 				return err
 			}
-			return a.codeIn(cmd, args[0], req)
+			if f.explain {
+				return a.explainIn(cmd, args[0], req)
+			}
+			return a.codeIn(cmd, args[0], req, f.save)
 		}),
 	}
 	f.add(cmd)
-	cmd.Flags().StringVar(&f.context, "context", "", "the `context` to run in; the language's own if not given")
 	passFlags(cmd)
 	return cmd
 }

@@ -13,8 +13,8 @@ import (
 )
 
 func (a *app) serveCommand() *cobra.Command {
-	var show, onDemand bool
-	settings := []string{"addr", "provider", "log-level"}
+	var show, onDemand, devTLS bool
+	settings := []string{"addr", "provider", "log-level", "e2b-domain"}
 	cmd := &cobra.Command{
 		Use:   "serve [flags]",
 		Short: "Run the server of COVE_HOME",
@@ -40,7 +40,7 @@ at a terminal prints a link that signs a browser in with that key, once.`,
 			}
 			defer done()
 			return daemon.Serve(cmd.Context(), cfg, daemon.Options{
-				Version: version, OnDemand: onDemand,
+				Version: version, OnDemand: onDemand, DevTLS: devTLS,
 				Logger: slog.New(slog.NewTextHandler(logs, &slog.HandlerOptions{Level: daemon.Level(cfg.LogLevel)})),
 				Ready: func(r daemon.Ready) {
 					if !onDemand {
@@ -53,6 +53,7 @@ at a terminal prints a link that signs a browser in with that key, once.`,
 	addSettings(cmd.Flags(), settings)
 	cmd.Flags().BoolVar(&show, "print-config", false, "show the settings and where each comes from, secrets masked, and stop")
 	cmd.Flags().BoolVar(&onDemand, "on-demand", false, "end when there was nothing to do for a while")
+	cmd.Flags().BoolVar(&devTLS, "dev-tls", false, "answer the hosts of COVE_E2B_DOMAIN with certificates of its own making, to try E2B's SDKs with")
 	_ = cmd.Flags().MarkHidden("on-demand") // it is there
 	return cmd
 }
@@ -75,6 +76,7 @@ func (a *app) logWriter(home string, onDemand bool) (io.Writer, func(), error) {
 // log.
 func announce(w io.Writer, r daemon.Ready) error {
 	text := fmt.Sprintf("cove %s serves %s\n  address  %s\n  socket   %s\n  key      %s\n", version, r.Home, r.URL, r.Socket, r.KeyFile)
+	text += others(r)
 	switch _, watched := terminal(w); {
 	case r.LoginURL == "":
 	case !watched:
@@ -84,4 +86,18 @@ func announce(w io.Writer, r daemon.Ready) error {
 	}
 	_, err := io.WriteString(w, text)
 	return err
+}
+
+// others says what clients of other systems need to know.
+func others(r daemon.Ready) (text string) {
+	if r.MSBURL != "" {
+		text += "  msb      MSB_SERVER_URL=" + r.MSBURL + "\n"
+	}
+	if r.E2BDomain != "" {
+		text += "  e2b      E2B_DOMAIN=" + r.E2BDomain + "\n"
+	}
+	if r.E2BCA != "" {
+		text += "           NODE_EXTRA_CA_CERTS=" + r.E2BCA + " SSL_CERT_FILE=" + r.E2BCA + "\n"
+	}
+	return text
 }

@@ -22,34 +22,35 @@ type System struct {
 	Stdout io.Writer
 	Stderr io.Writer
 	Env    func(name string) (string, bool)
-
-	// Settled returns when the process is ready to be interrupted; nil: it is.
-	// Commands wait for it before they do anything that they would have to clean up.
-	Settled func()
 }
 
 // Main runs the command line of this process and returns its exit code. It
 // ends early, and cleans up, on SIGINT, SIGTERM and SIGHUP; a second one ends it
 // at once.
-func Main() int { return main(Run) }
+func Main() int { return main(nil, Run) }
 
-func main(run func(context.Context, System) int) int {
+// main runs before once signals are heard, and then the command line.
+func main(before func(), run func(context.Context, System) int) int {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	listening := make(chan struct{})
+	// The caller's thread would have to be woken for each signal, if it has one of
+	// its own.
+	heard := make(chan struct{})
 	go func() {
-		defer close(listening)
+		defer close(heard)
 		listen(ctx, stop)
 	}()
+	<-heard
+	if before != nil {
+		before()
+	}
 	return run(ctx, System{
 		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Env: config.Environment,
-		// Until then a signal ends the process, which has nothing to clean up yet.
-		Settled: func() { <-listening },
 	})
 }
 
-// listen makes signals end ctx with stop. The runtime takes its time for each
-// of them.
+// listen makes signals end ctx with stop. The runtime has a thread for them that it
+// asks about each: beside other work that would take much longer than before it.
 func listen(ctx context.Context, stop func()) {
 	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) { // as nohup wants it
@@ -58,8 +59,9 @@ func listen(ctx context.Context, stop func()) {
 	heard := make(chan os.Signal, 1)
 	signal.Notify(heard, signals...)
 	// A closed pipe is an error of the write and not the end of the process,
-	// which has a sandbox to remove first.
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	// which has a sandbox to remove first. Whatever is started from here sets its
+	// own signals.
+	signal.Ignore(syscall.SIGPIPE)
 	go func() {
 		select {
 		case <-heard:

@@ -20,8 +20,9 @@ func (a *app) verifyCommand() *cobra.Command {
 		Use:   "verify [flags]",
 		Short: "Try to break out of a provider's sandboxes",
 		Long: `Runs the abuse battery against a provider and prints one row per attack: what was
-tried, what stopped it. Attacks come in by programs, by terminals and by calls on
-files. They do no harm where nothing stops them, and leave nothing behind.
+tried, what stopped it. Attacks come in by programs, by terminals, by code in an
+interpreter and by calls on files. They do no harm where nothing stops them, and
+leave nothing behind.
 
 What a provider says it does not enforce is not tried, and the row says so. The
 command ends with 1 if anything got through, or if nobody could tell.`,

@@ -16,7 +16,7 @@ func TestVerify(t *testing.T) {
 	got := b.ok("verify")
 	for _, words := range []string{
 		"ATTACK", "STOPPED BY", "file_names", "names are resolved inside the sandbox",
-		"exec, terminal, solo  not tried", "the boundary is none", "\nprovider fake, ",
+		"exec, terminal, solo, kernel  not tried", "the boundary is none", "\nprovider fake, ",
 	} {
 		if !strings.Contains(got, words) {
 			t.Errorf("no %q in\n%s", words, got)

@@ -43,7 +43,7 @@ func orDefault(n, def int) int {
 // check refuses what each setting alone may be and all together may not.
 func (l *loader) check() error {
 	for _, look := range []func() error{
-		l.checkProviders, l.checkPolicy, l.checkNames, l.checkAddresses, l.checkTLS, l.checkPublic, l.checkRemote, l.checkDocker, l.checkRedis, l.checkPool, l.checkVolumes, l.checkEgress, l.checkModel,
+		l.checkProviders, l.checkPolicy, l.checkNames, l.checkAddresses, l.checkTLS, l.checkPublic, l.checkRemote, l.checkDocker, l.checkE2B, l.checkRedis, l.checkPool, l.checkVolumes, l.checkEgress, l.checkModel,
 		l.checkPrices,
 	} {
 		if err := look(); err != nil {
@@ -68,10 +68,16 @@ func (l *loader) checkProviders() error {
 	if c.IsSet("SANDBOX_PROVIDER") && !l.knows(c.Provider) {
 		return l.wrong("SANDBOX_PROVIDER", "%.80q is unknown; use %s", c.Provider, orList(l.Providers))
 	}
+	if c.IsSet("SANDBOX_PROVIDER") && len(c.Fallback) > 1 && c.Fallback[0] == c.Provider {
+		c.Fallback = c.Fallback[1:] // the whole order was written
+	}
 	for i, name := range c.Fallback {
 		switch {
 		case !l.knows(name):
 			return l.wrong("SANDBOX_FALLBACK", "names the unknown provider %.80q; use %s", name, orList(l.Providers))
+		case name == c.Provider && i > 0 && !c.IsSet("SANDBOX_PROVIDER"):
+			return l.wrong("SANDBOX_FALLBACK", "names %s after others, and it is tried first while SANDBOX_PROVIDER is not set; set SANDBOX_PROVIDER=%s too, or leave %s out",
+				name, c.Fallback[0], name)
 		case name == c.Provider || slices.Contains(c.Fallback[:i], name):
 			return l.wrong("SANDBOX_FALLBACK", "names %s, which is tried before already; name each provider once", name)
 		}
@@ -92,7 +98,7 @@ func (l *loader) checkNames() error {
 
 func (l *loader) checkAddresses() error {
 	c := &l.config
-	for _, a := range []struct{ env, addr string }{{"COVE_ADDR", c.Server.Addr}, {"COVE_PREVIEW_ADDR", c.Preview.Addr}} {
+	for _, a := range []struct{ env, addr string }{{"COVE_ADDR", c.Server.Addr}, {"COVE_PREVIEW_ADDR", c.Preview.Addr}, {"COVE_E2B_ADDR", c.Faces.E2BAddr}, {"COVE_MSB_ADDR", c.Faces.MSBAddr}} {
 		if a.addr == "" {
 			continue
 		}
@@ -129,6 +135,9 @@ func (l *loader) checkPublic() error {
 	}
 	if d := c.Preview.Domain; d != "" && !isDomain(d) {
 		return l.wrong("COVE_PREVIEW_DOMAIN", "%.80q is not a domain in lower case; write one such as preview.example.com, without a port", d)
+	}
+	if d := c.Faces.E2BDomain; d != "" && !isDomain(withoutPort(d)) {
+		return l.wrong("COVE_E2B_DOMAIN", "%.80q is not a domain in lower case; write one such as sandboxes.example.com or cove.test:8443", d)
 	}
 	return nil
 }
@@ -169,6 +178,16 @@ func (l *loader) checkDocker() error {
 	}
 	if d.TLSVerify && strings.HasPrefix(d.Host, "unix:") {
 		return l.wrong("DOCKER_TLS_VERIFY", "is on and %s is a local socket, which has no certificate; remove one of them", l.config.called("DOCKER_HOST"))
+	}
+	return nil
+}
+
+// checkE2B wants a domain that machines have names below.
+func (l *loader) checkE2B() error {
+	host, port, cut := strings.Cut(l.config.E2B.Domain, ":")
+	_, err := strconv.ParseUint(port, 10, 16)
+	if !isDomain(host) || cut && err != nil {
+		return l.wrong("E2B_DOMAIN", "%.80q is not a domain in lower case; write one such as e2b.app", l.config.E2B.Domain)
 	}
 	return nil
 }
@@ -245,4 +264,13 @@ func (c Config) Remote() (string, bool) {
 		return c.Client.SandboxURL, true
 	}
 	return "", false
+}
+
+// withoutPort returns a domain without the port behind it, if that is one.
+func withoutPort(domain string) string {
+	host, port, err := net.SplitHostPort(domain)
+	if n, perr := strconv.ParseUint(port, 10, 16); err != nil || perr != nil || n == 0 {
+		return domain
+	}
+	return host
 }

@@ -74,6 +74,9 @@ type treeSetting interface{ fromNode(n node) error }
 
 // applyFile sets all that the tree holds and refuses what it does not know.
 func (l *loader) applyFile(path string, tree node) error {
+	if len(tree.tree) == 0 {
+		return nil
+	}
 	byKey := map[string]Setting{}
 	sections := map[string]bool{}
 	for _, s := range l.settings {

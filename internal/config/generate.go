@@ -106,10 +106,8 @@ Times are seconds, or written as 90s, 30m, 2h. Sizes are in the unit that the na
 512m, 1g. Yes and no are true and false (1, yes, on and 0, no, off will do). Lists have commas between,
 or are JSON arrays.
 
-A setting that this build cannot honour is not ignored in silence. Where that would change what is kept or what is
-let through, cove serve and cove run refuse to start: REDIS_URL, a COVE_ARCHIVE_URL other than file://, SANDBOX_STORE_CODE other
-than never, SANDBOX_BLOCK_DANGEROUS_IMPORTS other than false. A setting of a part that is not in this build, marked below, is
-accepted, and cove serve says so in one line of its log.
+A setting that this build cannot honour is not ignored: cove serve and cove run refuse to start with REDIS_URL, and with a
+COVE_ARCHIVE_URL other than file://.
 
 COVE_HOME is made at the first start with mode 0700 and must belong to the user who runs Cove. Root keeps
 it in /var/lib/cove, because root runs Cove as a service; everybody else in $XDG_STATE_HOME/cove or
@@ -136,23 +134,9 @@ func Docs() string {
 		if s.Alias != "" {
 			name += " or `" + s.Alias + "`"
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", name, code(s.Key), code(dashed(s.Flag)), s.docsDefault(), cell(s.Doc+s.limits()+s.honour()))
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", name, code(s.Key), code(dashed(s.Flag)), s.docsDefault(), cell(s.Doc+s.limits()))
 	}
 	return b.String()
-}
-
-// honour says what this build makes of a setting, where that is not what the
-// setting means.
-func (s Setting) honour() string {
-	switch {
-	case s.Later:
-		return " This build does not use it."
-	case s.Env == "SANDBOX_STORE_CODE":
-		return " This build keeps none: set, it must be never."
-	case s.Env == "SANDBOX_BLOCK_DANGEROUS_IMPORTS":
-		return " This build refuses none: set, it must be false."
-	}
-	return ""
 }
 
 func (s Setting) docsHeading(b *strings.Builder, now, next, table string) string {

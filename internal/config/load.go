@@ -24,8 +24,8 @@ type Sources struct {
 func Environment(name string) (string, bool) { return os.LookupEnv(name) }
 
 // Load resolves and checks every setting. A variable that is set to nothing
-// counts as not set. The error is Invalid and has the setting in
-// Details["field"].
+// counts as not set. The error is Invalid, of the class
+// [cove.ErrConfiguration], and has the setting in Details["field"].
 func Load(src Sources) (Config, error) {
 	if src.Env == nil {
 		src.Env = func(string) (string, bool) { return "", false }
@@ -36,7 +36,7 @@ func Load(src Sources) (Config, error) {
 	l := loader{Sources: src, settings: settings(), config: Config{origins: map[string]Origin{}}}
 	for _, step := range []func() error{l.defaults, l.home, l.file, l.environment, l.flags, l.readPolicy, l.readSecrets, l.derive, l.check} {
 		if err := step(); err != nil {
-			return Config{}, err
+			return Config{}, cove.WithReason(err, cove.ReasonConfiguration)
 		}
 	}
 	return l.config, nil
@@ -62,6 +62,7 @@ func (l *loader) defaults() error {
 	}
 	l.config.Flavors = builtinFlavors()
 	l.config.Policies = Policies{}
+	l.config.Imports = Imports{}
 	l.config.Secrets = Secrets{}
 	return nil
 }

@@ -86,7 +86,7 @@ func TestDefaultsAreThoseOfTheManual(t *testing.T) {
 		"idle": 30 * time.Minute, "start": 3 * time.Minute, "flavor": "small",
 		"max": 0, "memory": 8 * cove.GiB, "lru": true,
 		"cleanup": time.Minute, "orphans": 10 * time.Minute,
-		"image": "cove-sandbox:latest", "network": false, "pool": config.Pool{Size: 4, Max: 100},
+		"image": "cove-sandbox:latest", "network": false, "pool": config.Pool{Size: 4, Max: 100, Warm: "auto"},
 		"workspace": config.Workspace{MaxFileSize: 100 * cove.MiB, Files: 100_000, Size: 500 * cove.MiB},
 		"msb": config.Microsandbox{
 			ServerURL: "http://127.0.0.1:5555", Namespace: "default", CPUs: 1, Memory: 512 * cove.MiB,
@@ -124,6 +124,15 @@ func TestEachSourceBeatsTheOneBefore(t *testing.T) {
 		"COVE_URL":         {Source: config.FromDefault},
 	} {
 		if diff := cmp.Diff(want, c.Origin(name)); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+func TestAnOrderMayBeginWithTheProvider(t *testing.T) {
+	for _, name := range []string{"SANDBOX_PROVIDER", "SANDBOX_TYPE"} {
+		c := load(t, sources(t, map[string]string{name: "docker", "SANDBOX_FALLBACK": "docker,local"}))
+		if diff := cmp.Diff([]string{"docker", "local"}, append([]string{c.Provider}, c.Fallback...)); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}

@@ -27,17 +27,5 @@ func (c Config) Origin(name string) Origin {
 	return Origin{Source: FromDefault}
 }
 
-// Unused returns the settings that somebody set and that no part of this build
-// reads, under the names that were written.
-func (c Config) Unused() []string {
-	var names []string
-	for _, s := range settings() {
-		if s.Later && c.IsSet(s.name()) {
-			names = append(names, c.called(s.name()))
-		}
-	}
-	return names
-}
-
 // IsSet reports whether somebody set a setting, as opposed to a default.
 func (c Config) IsSet(name string) bool { return c.Origin(name).Source != FromDefault }

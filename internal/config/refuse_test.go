@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/internal/config"
 )
@@ -95,6 +93,9 @@ func TestContradictions(t *testing.T) {
 		{map[string]string{"MAX_POOL_SIZE": "3"}, `MAX_POOL_SIZE: POOL_SIZE is 4 and MAX_POOL_SIZE 3; make the first at most the second`},
 		{map[string]string{"SANDBOX_FALLBACK": "docker,podman"}, `SANDBOX_FALLBACK: names the unknown provider "podman"; use local, docker or fake`},
 		{map[string]string{"SANDBOX_FALLBACK": "local"}, `SANDBOX_FALLBACK: names local, which is tried before already; name each provider once`},
+		{map[string]string{"SANDBOX_FALLBACK": "docker,local"}, `SANDBOX_FALLBACK: names local after others, and it is tried first while SANDBOX_PROVIDER is not set; set SANDBOX_PROVIDER=docker too, or leave local out`},
+		{map[string]string{"SANDBOX_TYPE": "docker", "SANDBOX_FALLBACK": "docker"}, `SANDBOX_FALLBACK: names docker, which is tried before already; name each provider once`},
+		{map[string]string{"SANDBOX_TYPE": "docker", "SANDBOX_FALLBACK": "local,docker"}, `SANDBOX_FALLBACK: names docker, which is tried before already; name each provider once`},
 		{map[string]string{"SANDBOX_FALLBACK": "docker,docker"}, `SANDBOX_FALLBACK: names docker, which is tried before already; name each provider once`},
 		{map[string]string{"REDIS_URL": "redis://a", "REDIS_HOST": "b"}, `REDIS_HOST: "b" contradicts the host in REDIS_URL; keep one of them`},
 		{map[string]string{"REDIS_URL": "redis://a", "REDIS_HOST": "a", "REDIS_PORT": "1"}, `REDIS_PORT: 1 contradicts the port in REDIS_URL; keep one of them`},
@@ -154,14 +155,6 @@ func TestAddressesAreShownWithoutSecrets(t *testing.T) {
 				t.Errorf("%s is shown as %s, want %s", given, v.Value, want)
 			}
 		}
-	}
-}
-
-func TestUnusedSettings(t *testing.T) {
-	src := sources(t, map[string]string{"DOCKER_IMAGE": "x", "SANDBOX_TIMEOUT_SEC": "5"})
-	writeFile(t, src, "e2b:\n  domain: x\n")
-	if diff := cmp.Diff([]string{"DOCKER_IMAGE", "e2b.domain"}, load(t, src).Unused()); diff != "" {
-		t.Error(diff)
 	}
 }
 

@@ -52,6 +52,8 @@ func render(s Setting, v reflect.Value) string {
 		return strings.Join(x.Names(), ",")
 	case Policies:
 		return strings.Join(x.Names(), ",")
+	case Imports:
+		return strings.Join(x.Names(), ",")
 	case Secrets:
 		return strings.Join(x.Names(), ",")
 	}
@@ -227,6 +229,10 @@ func indented(tree any) string {
 	case Policies:
 		for _, name := range t.Names() {
 			b.WriteString("  " + name + ": " + t[name].inline() + "\n")
+		}
+	case Imports:
+		for _, name := range t.Names() {
+			b.WriteString("  " + name + ": [" + strings.Join(t[name], ", ") + "]\n")
 		}
 	case Secrets:
 		for _, name := range t.Names() {

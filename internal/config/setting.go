@@ -18,7 +18,6 @@ type Setting struct {
 	Shown   string   // what stands for a default that is not a fixed value
 	Doc     string   // one or two sentences
 	Section string   // what the settings around it are about, or ""
-	Later   bool     // no part of this build reads it
 	Secret  bool     // its value is never shown
 	OneOf   []string // the words it may be, or nil for any
 
@@ -72,8 +71,6 @@ func settingOf(f reflect.StructField, prefix, section string, index []int) Setti
 			s.Shown = text
 		case "doc":
 			s.Doc = text
-		case "later":
-			s.Later = true
 		case "oneof":
 			s.OneOf = strings.Fields(text)
 		case "unit":

@@ -1,21 +1,24 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/url"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/engine"
 	"github.com/cove-sandbox/cove/internal/archive"
 	"github.com/cove-sandbox/cove/internal/audit"
 	"github.com/cove-sandbox/cove/internal/config"
-	"github.com/cove-sandbox/cove/internal/policy"
 )
 
 // site is where an assembly keeps its things, and how.
@@ -35,16 +38,38 @@ type site struct {
 	run *cove.Spec
 	// solo says that the run is one program.
 	solo bool
+	// fresh says that no earlier process left anything at the site.
+	fresh bool
+	// language is what the only piece of code of the run is written in, or "".
+	language string
 	// mortal says that sandboxes end with this process, where they would not.
 	mortal bool
+	parts  Parts
+	// asks says that the run asks questions to data and has no session, and files are
+	// what of; without any, it is the datasets of the settings.
+	asks  bool
+	files []cove.RunFile
+}
+
+// Parts replaces parts of a platform, for those who test one. Its zero value
+// replaces nothing.
+type Parts struct {
+	// Agent is the path of an executable that is the agent, for providers that bring
+	// one into their sandboxes.
+	Agent string
+	// Wrap puts something around a provider.
+	Wrap func(cove.Provider) cove.Provider
+	// WrapRunner puts something around what answers questions to data.
+	WrapRunner func(cove.Runner) cove.Runner
 }
 
 // assembly is a running engine and all that it stands on.
 type assembly struct {
-	engine  *engine.Engine
-	journal *audit.Journal
-	store   cove.Store
-	close   []func() error // in the order of opening
+	engine    *engine.Engine
+	journal   *audit.Journal
+	store     cove.Store
+	templates *templates
+	close     []func() error // in the order of opening
 }
 
 // assemble puts the parts together at a site. On error nothing stays open.
@@ -56,25 +81,34 @@ func assemble(ctx context.Context, cfg config.Config, at site) (_ *assembly, err
 		}
 	}()
 	if err := buildable(cfg); err != nil {
-		return nil, err
+		return nil, cove.WithReason(err, cove.ReasonConfiguration)
 	}
 	ec := engineConfig(cfg)
-	list, err := providers(cfg, provision{dir: filepath.Join(at.dir, "providers"), once: at.run != nil, keep: at.run == nil && !at.mortal}, at.wanted(&ec))
+	if a.templates, err = openTemplates(ctx, cfg, at.run == nil); err != nil {
+		return nil, err
+	}
+	a.later(a.templates.Close)
+	ec.Templates = maker(a.templates, cfg)
+	list, err := providers(cfg, provision{dir: filepath.Join(at.dir, "providers"), once: at.run != nil, keep: at.run == nil && !at.mortal, templates: a.templates, agent: at.parts.Agent}, at.wanted(&ec))
 	if err != nil {
 		return nil, err
 	}
-	for _, p := range list {
+	for i, p := range list {
 		a.later(p.Close)
+		if at.parts.Wrap != nil {
+			list[i] = at.parts.Wrap(p)
+		}
 	}
 	ec.Providers, ec.Solo = list, at.solo
+	interpreters(&ec)
+	if err := dataRuns(ctx, a, &ec, cfg, at.files); err != nil {
+		return nil, cove.WithReason(err, cove.ReasonConfiguration)
+	}
 	ahead := at.prepare(ctx, ec, list)
 	a.later(ahead.discard)
-	pol, err := Policy(cfg)
-	if err != nil {
-		return nil, err
-	}
-	if err := ready(ctx, cfg, list); err != nil {
-		return nil, err
+	runtime.Gosched() // a sandbox takes longer than all else here, so it goes first
+	if err := policies(&ec, cfg); err != nil {
+		return nil, cove.WithReason(err, cove.ReasonConfiguration)
 	}
 	journal, err := audit.Open(audit.Config{Dir: filepath.Join(at.dir, "journal"), Node: at.node, Brief: at.run != nil}) //nolint:contextcheck // the journal outlives the call
 	if err != nil {
@@ -95,15 +129,32 @@ func assemble(ctx context.Context, cfg config.Config, at site) (_ *assembly, err
 		return nil, homeError(at.dir, err)
 	}
 	a.later(output.Close)
-	ec.Policy, ec.Policies, ec.Store, ec.Journal = pol, pol.Profiles(), a.store, journal
-	ec.Archives, ec.Output = archives, output
-	pretend(&ec)
-	ec.PoolSize, ec.Node, ec.Logger, ec.Observer = at.spares, at.node, at.logger, at.observer
-	ec.Fleeting, ec.Spare, ec.Sign = at.run != nil, ahead.take, at.sign
-	if a.engine, err = engine.Open(ctx, ec); err != nil {
+	// Now, because it may have to wait for the host.
+	if err := ready(ctx, cfg, cfg.Fallback, list, at.logger); err != nil {
 		return nil, err
 	}
-	return a, nil
+	ec.Store, ec.Journal = a.store, journal
+	ec.Archives, ec.Output = archives, output
+	artifacts(&ec, cfg)
+	ec.PoolSize, ec.Node, ec.Logger, ec.Observer = at.spares, at.node, at.logger, at.observer
+	ec.Fleeting, ec.Fresh, ec.Spare, ec.Sign = at.run != nil, at.fresh, ahead.take, at.sign
+	return a, a.open(ctx, cfg, at, ec)
+}
+
+// open starts the engine, with what answers questions to data and messages about it.
+func (a *assembly) open(ctx context.Context, cfg config.Config, at site, ec engine.Config) error {
+	if wrap := at.parts.WrapRunner; wrap != nil {
+		for name, r := range ec.Runners {
+			ec.Runners[name] = wrap(r)
+		}
+	}
+	end, err := chats(&ec, cfg, at.logger)
+	if err != nil {
+		return cove.WithReason(err, cove.ReasonConfiguration)
+	}
+	a.later(end)
+	a.engine, err = engine.Open(ctx, ec)
+	return err
 }
 
 // pretender is the provider that isolates nothing. What it runs takes the memory,
@@ -133,14 +184,16 @@ func (at site) wanted(ec *engine.Config) []string {
 
 // prepare begins to make the sandbox of the run, if there is one.
 func (at site) prepare(ctx context.Context, ec engine.Config, list []cove.Provider) *early {
-	if at.run == nil {
+	if at.run == nil || at.asks {
 		return nil
 	}
 	mold, ok := ec.MoldOf(*at.run)
 	if !ok {
 		return nil
 	}
-	return prepareEarly(ctx, list, mold, ec.StartTimeout)
+	return prepareEarly(ctx, list, mold, ec.StartTimeout, func(spare cove.Spare) cove.Spare {
+		return ec.Heat(spare, mold, *at.run, at.language)
+	})
 }
 
 func (a *assembly) later(close func() error) { a.close = append(a.close, close) }
@@ -170,24 +223,21 @@ func engineConfig(cfg config.Config) engine.Config {
 		},
 		Volumes: cfg.Volumes.Allowed, Shared: cfg.Volumes.Shared, Private: []string{cfg.Home},
 		MaxSessions: cfg.Session.Max, MaxMemory: cfg.Session.MaxTotalMemory, Evict: cfg.Session.LRUEviction, MaxPool: cfg.Pool.Max,
-		ExecTimeout: cfg.Exec.Timeout, StartTimeout: cfg.Session.StartTimeout,
+		ExecTimeout: cfg.Exec.Timeout, StartTimeout: cfg.Session.StartTimeout, KeepPaused: hours(cfg.Session.PausedDays * 24),
 		CleanupInterval: cfg.Maintenance.Cleanup, OrphanInterval: cfg.Maintenance.Orphans,
 		OutputBudget: cfg.Exec.MaxOutput, MaxFileSize: cfg.Workspace.MaxFileSize,
-		Prices: cfg.Prices.Cove(),
+		Warm: cfg.Pool.Warm != "off", Prices: cfg.Prices.Cove(),
+		KeepRuns: hours(cfg.Runs.KeepHours), MaxRuns: cfg.Runs.Most, OpenPlaces: cfg.Runs.Network == "open", KeepChats: hours(cfg.Runs.ChatDays * 24),
 	}
 }
+
+func hours(n float64) time.Duration { return time.Duration(n * float64(time.Hour)) }
 
 // buildable refuses settings that ask for what this build does not have:
 // ignoring them would be a surprise.
 func buildable(cfg config.Config) error {
 	if cfg.Redis.URL != "" {
 		return cove.InvalidField("REDIS_URL", "asks for many nodes, which this build cannot do; unset it and REDIS_HOST")
-	}
-	if word := cfg.Exec.StoreCode; cfg.IsSet("SANDBOX_STORE_CODE") && word != "never" {
-		return cove.InvalidField("SANDBOX_STORE_CODE", "%s asks to keep code, which this build cannot do; set it to never or unset it", word)
-	}
-	if word := cfg.Exec.DangerousImports; word == "true" || word == "warn" {
-		return cove.InvalidField("SANDBOX_BLOCK_DANGEROUS_IMPORTS", "%s asks to look at imports, which this build cannot do; set it to false or unset it", word)
 	}
 	if u, err := url.Parse(cfg.ArchiveURL); err != nil || u.Scheme != "" && u.Scheme != "file" {
 		return cove.InvalidField("COVE_ARCHIVE_URL", "asks for archives elsewhere, which this build cannot do; use file:///a/directory or unset it")
@@ -218,10 +268,11 @@ func openRoot(dir string) (*os.Root, error) {
 }
 
 // ready refuses to start where neither the chosen provider nor one of those
-// that the operator named after it can work.
-func ready(ctx context.Context, cfg config.Config, list []cove.Provider) error {
-	var first error
-	for _, name := range append([]string{cfg.Provider}, cfg.Fallback...) {
+// after it can work. The sentence begins with the setting as it was written.
+func ready(ctx context.Context, cfg config.Config, then []string, list []cove.Provider, logger *slog.Logger) error {
+	setting := cmp.Or(cfg.Origin("SANDBOX_PROVIDER").Name, "SANDBOX_PROVIDER")
+	var why, remedy string
+	for _, name := range append([]string{cfg.Provider}, then...) {
 		i := slices.IndexFunc(list, func(p cove.Provider) bool { return p.Name() == name })
 		if i < 0 {
 			continue // the engine refuses it by name
@@ -231,31 +282,24 @@ func ready(ctx context.Context, cfg config.Config, list []cove.Provider) error {
 			return ctx.Err() // whoever starts it has left
 		}
 		if err != nil {
-			return cove.Wrap(cove.Unavailable, err, "SANDBOX_PROVIDER: provider %s cannot be probed", name).Remedy("see cove doctor")
+			return cove.Wrap(cove.Unavailable, err, "%s: provider %s cannot be probed", setting, name).Remedy("see cove doctor")
 		}
-		if caps.Ready {
+		switch {
+		case caps.Ready && why == "":
 			return nil
-		}
-		if first == nil {
-			first = cove.Errorf(cove.Unavailable, "SANDBOX_PROVIDER: provider %s is not ready: %s", name, caps.Why).
-				With("field", "SANDBOX_PROVIDER").Remedy("%s", caps.Remedy)
+		case caps.Ready:
+			logger.WarnContext(ctx, "another provider serves", slog.String("provider", name), slog.String("instead_of", cfg.Provider), slog.String("reason", why))
+			return nil
+		case why == "":
+			why, remedy = fmt.Sprintf("%s: provider %s is not ready: %s", setting, name, caps.Why), caps.Remedy
+		default:
+			why += fmt.Sprintf("; nor is %s: %s", name, caps.Why)
 		}
 	}
-	return first
-}
-
-// Policy returns the policy that the settings make.
-func Policy(cfg config.Config) (*policy.Policy, error) {
-	pc := policy.Config{Default: cfg.CommandPolicy}
-	for _, name := range cfg.Policies.Names() {
-		p := cfg.Policies[name]
-		profile := policy.Profile{Name: name, Allow: p.Allow, Deny: p.Deny, Ask: p.Ask, Limits: p.Limits}
-		if err := profile.Validate(); err != nil {
-			return nil, cove.InvalidField("policies."+name, "%s", cove.MessageOf(err))
-		}
-		pc.Profiles = append(pc.Profiles, profile)
+	if why == "" {
+		return nil
 	}
-	return policy.New(pc)
+	return cove.Errorf(cove.Unavailable, "%s", why).With("field", setting).Reason(cove.ReasonConfiguration).Remedy("%s", remedy)
 }
 
 // owner is the principal of the user who runs this process.

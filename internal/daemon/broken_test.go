@@ -157,17 +157,15 @@ func TestConnectMistrustsAHomeOfOthers(t *testing.T) {
 
 func TestSettingsThatThisBuildCannotHonour(t *testing.T) {
 	for _, tc := range [][3]string{
-		{"SANDBOX_STORE_CODE", "always", "asks to keep code"},
-		{"SANDBOX_STORE_CODE", "on_error", "asks to keep code"},
-		{"SANDBOX_BLOCK_DANGEROUS_IMPORTS", "true", "asks to look at imports"},
-		{"SANDBOX_BLOCK_DANGEROUS_IMPORTS", "warn", "asks to look at imports"},
+		{"REDIS_URL", "redis://127.0.0.1:6379", "asks for many nodes"},
+		{"COVE_ARCHIVE_URL", "s3://bucket", "asks for archives elsewhere"},
 	} {
 		_, err := daemon.OneShot(t.Context(), settings(t, tc[0], tc[1]), cove.Spec{}, false)
 		if cove.CodeOf(err) != cove.Invalid || !strings.Contains(err.Error(), tc[0]+": ") || !strings.Contains(err.Error(), tc[2]) {
 			t.Errorf("%s=%s: %v", tc[0], tc[1], err)
 		}
 	}
-	l, err := daemon.OneShot(t.Context(), settings(t, "SANDBOX_STORE_CODE", "never", "SANDBOX_BLOCK_DANGEROUS_IMPORTS", "false"), cove.Spec{}, false)
+	l, err := daemon.OneShot(t.Context(), settings(t, "SANDBOX_BLOCK_DANGEROUS_IMPORTS", "false"), cove.Spec{}, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,26 +183,6 @@ func (s *safeText) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.text.Write(p)
-}
-
-func TestServerSaysWhichSettingsItDoesNotUse(t *testing.T) {
-	log := &safeText{}
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	_, ended := start(ctx, t, []string{"DOCKER_HOST", "unix:///run/docker.sock", "E2B_API_KEY", "topsecret", "MSB_MEMORY_MB", "64"},
-		daemon.Options{Logger: slog.New(slog.NewTextHandler(log, nil))})
-	cancel()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
-	for _, name := range []string{"DOCKER_HOST", "E2B_API_KEY", "MSB_MEMORY_MB"} {
-		if strings.Count(log.text.String(), name+" is set and this build does not use it") != 1 {
-			t.Errorf("no line about %s in\n%s", name, log.text.String())
-		}
-	}
-	if n := strings.Count(log.text.String(), "does not use it"); n != 3 || strings.Contains(log.text.String(), "topsecret") {
-		t.Errorf("%d lines in\n%s", n, log.text.String())
-	}
 }
 
 // TestLeftWhileItStarts: who leaves while a platform starts is not told that a

@@ -70,7 +70,7 @@ func Connect(ctx context.Context, cfg config.Config, c Caller) (*client.Client, 
 func Dial(ctx context.Context, cfg config.Config) (*client.Client, error) {
 	home := Home{dir: cfg.Home}
 	if _, err := home.greet(ctx); err != nil {
-		return nil, cove.Errorf(cove.Unavailable, "nobody serves %s now", cfg.Home).Remedy("start cove serve, or any cove sandbox command")
+		return nil, cove.Errorf(cove.Unavailable, "nobody serves %s now", cfg.Home).Reason(cove.ReasonConnection).Remedy("start cove serve, or any cove sandbox command")
 	}
 	return client.New(home.socketURL(), "")
 }

@@ -13,8 +13,12 @@ import (
 )
 
 // guard puts the bounds on connections, and TLS, in front of the address.
-func (s *server) guard() error {
-	secured, err := withTLS(s.bound(s.tcp), s.cfg.Server, s.Logger)
+func (s *server) guard(ctx context.Context) error {
+	if s.tcp == nil {
+		return nil
+	}
+	s.warnPlain(ctx, s.tcp)
+	secured, err := s.withTLS(s.bound(s.tcp))
 	if err == nil {
 		s.tcp = secured
 	}

@@ -20,8 +20,9 @@ type early struct {
 }
 
 // prepareEarly begins to make a spare, if the provider of the mold can. What
-// goes wrong is not told: whoever asks for a sandbox then finds the same out.
-func prepareEarly(ctx context.Context, list []cove.Provider, m cove.Mold, within time.Duration) *early {
+// goes wrong is not told: whoever asks for a sandbox then finds the same out. What
+// is made becomes what heat makes of it.
+func prepareEarly(ctx context.Context, list []cove.Provider, m cove.Mold, within time.Duration, heat func(cove.Spare) cove.Spare) *early {
 	i := slices.IndexFunc(list, func(p cove.Provider) bool { return p.Name() == m.Provider })
 	if i < 0 {
 		return nil
@@ -36,6 +37,7 @@ func prepareEarly(ctx context.Context, list []cove.Provider, m cove.Mold, within
 		ctx, cancel := context.WithTimeout(ctx, within)
 		defer cancel()
 		if spare, err := prepare(ctx, m); err == nil {
+			spare = heat(spare)
 			e.mu.Lock()
 			e.spare = spare
 			e.mu.Unlock()

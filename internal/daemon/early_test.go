@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -158,6 +159,43 @@ func TestOneShotPreparesTheSandboxOfItsRun(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(cfg.Home, "oneshot", "0", "in-use")); err == nil {
 			t.Errorf("%+v: the lane was not given back", tc)
 		}
+	}
+}
+
+// TestRunLooksForWhatAnotherLeft: in a lane whose last run was killed, and in no
+// other.
+func TestRunLooksForWhatAnotherLeft(t *testing.T) {
+	cfg := settings(t)
+	looks := func() bool {
+		t.Helper()
+		l, err := daemon.OneShot(t.Context(), cfg, cove.Spec{}, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if err := l.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}()
+		tasks, err := l.Admin().Tasks(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slices.ContainsFunc(tasks, func(s cove.TaskStatus) bool { return s.Name == "orphans" })
+	}
+	for range 2 {
+		if looks() {
+			t.Error("a run looks for what none left")
+		}
+	}
+	if err := os.WriteFile(filepath.Join(cfg.Home, "oneshot", "0", "in-use"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if !looks() {
+		t.Error("nobody looks for what a run left")
+	}
+	if looks() {
+		t.Error("a run looks for what none left")
 	}
 }
 

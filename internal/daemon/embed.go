@@ -26,6 +26,11 @@ type Embedded struct {
 // this process, where the provider can; without, they end with it. The caller
 // closes it.
 func Embed(ctx context.Context, cfg config.Config, keep bool, logger *slog.Logger) (*Embedded, error) {
+	return EmbedWith(ctx, cfg, keep, logger, Parts{})
+}
+
+// EmbedWith is Embed with parts of the caller's own.
+func EmbedWith(ctx context.Context, cfg config.Config, keep bool, logger *slog.Logger, own Parts) (*Embedded, error) {
 	home, err := OpenHome(cfg.Home)
 	if err != nil {
 		return nil, err
@@ -34,11 +39,8 @@ func Embed(ctx context.Context, cfg config.Config, keep bool, logger *slog.Logge
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range cfg.Unused() {
-		logger.WarnContext(ctx, name+" is set and this build does not use it") //nolint:sloglint // the name is what people look for
-	}
 	parts, err := assemble(ctx, cfg, site{
-		dir: home.dir, node: cfg.NodeID, spares: cfg.Pool.Size, logger: logger, mortal: !keep,
+		dir: home.dir, node: cfg.NodeID, spares: cfg.Pool.Size, logger: logger, mortal: !keep, parts: own,
 		store: func(ctx context.Context) (cove.Store, error) { return sqlite.Open(ctx, home.database()) },
 	})
 	if err == nil {

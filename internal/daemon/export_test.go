@@ -68,7 +68,7 @@ func (h Home) TakeSpawn(ctx context.Context) (free func() error, err error) {
 type Early = early
 
 func PrepareEarly(ctx context.Context, list []cove.Provider, m cove.Mold, within time.Duration) *Early {
-	return prepareEarly(ctx, list, m, within)
+	return prepareEarly(ctx, list, m, within, func(s cove.Spare) cove.Spare { return s })
 }
 
 func (e *early) Take(ctx context.Context, m cove.Mold) (cove.Spare, bool) { return e.take(ctx, m) }

@@ -32,7 +32,7 @@ type Home struct{ dir string }
 func OpenHome(dir string) (Home, error) {
 	h := Home{dir: dir}
 	if n := len(h.Socket()); n > maxSocketPath {
-		return h, cove.InvalidField("COVE_HOME", "%s is too long by %d bytes to hold a socket; use a shorter path", dir, n-maxSocketPath)
+		return h, cove.InvalidField("COVE_HOME", "%s is too long by %d bytes to hold a socket; use a shorter path", dir, n-maxSocketPath).Reason(cove.ReasonConfiguration)
 	}
 	made, err := makeDirs(dir)
 	if err == nil {
@@ -89,13 +89,13 @@ func (h Home) owned() error {
 		return err
 	}
 	if !info.IsDir() {
-		return cove.InvalidField("COVE_HOME", "%s is not a directory; name one, or a path that does not exist yet", h.dir)
+		return cove.InvalidField("COVE_HOME", "%s is not a directory; name one, or a path that does not exist yet", h.dir).Reason(cove.ReasonConfiguration)
 	}
 	if st, ok := info.Sys().(*syscall.Stat_t); ok && int(st.Uid) != os.Geteuid() {
-		return cove.InvalidField("COVE_HOME", "%s belongs to %s and you are %s; set it to a directory of your own", h.dir, userName(int(st.Uid)), userName(os.Geteuid()))
+		return cove.InvalidField("COVE_HOME", "%s belongs to %s and you are %s; set it to a directory of your own", h.dir, userName(int(st.Uid)), userName(os.Geteuid())).Reason(cove.ReasonConfiguration)
 	}
 	if perm := info.Mode().Perm(); perm&0o022 != 0 {
-		return cove.InvalidField("COVE_HOME", "%s can be changed by others (mode %04o); run chmod go-w %s", h.dir, perm, h.dir)
+		return cove.InvalidField("COVE_HOME", "%s can be changed by others (mode %04o); run chmod go-w %s", h.dir, perm, h.dir).Reason(cove.ReasonConfiguration)
 	}
 	return nil
 }
@@ -134,7 +134,7 @@ func homeError(dir string, err error) error {
 	default:
 		what = fmt.Sprintf("cannot be used (%s); set it to another directory", lastPart(err))
 	}
-	return cove.Errorf(cove.Unavailable, "COVE_HOME: %s %s", dir, what).With("field", "COVE_HOME")
+	return cove.Errorf(cove.Unavailable, "COVE_HOME: %s %s", dir, what).With("field", "COVE_HOME").Reason(cove.ReasonConfiguration)
 }
 
 // lastPart is the reason in a path error: the path stands in the sentence.

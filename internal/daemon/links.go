@@ -41,6 +41,9 @@ func (s *server) openLinks() (err error) {
 	if err != nil {
 		return cove.InvalidField("COVE_PUBLIC_URL", "is not a URL; write one such as https://cove.example.com")
 	}
+	if s.domain != "" && (below(public.Hostname(), s.domain) || strings.EqualFold(public.Hostname(), hostOf(s.domain))) {
+		return cove.InvalidField("COVE_E2B_DOMAIN", "%s is where the server itself is, or above it; sandboxes need a domain of their own", hostOf(s.domain))
+	}
 	s.origins.public = public
 	domain := s.cfg.Preview.Domain
 	switch {

@@ -35,6 +35,16 @@ type Local struct {
 // run one program and nothing else. Its sandbox is prepared while the platform is
 // put together; a session that wants another one gets it all the same, later.
 func OneShot(ctx context.Context, cfg config.Config, spec cove.Spec, solo bool) (*Local, error) {
+	return oneShot(ctx, cfg, site{run: &spec, solo: solo})
+}
+
+// OneShotCode is [OneShot] for a run of one piece of code in a language: its
+// interpreter is started with its sandbox.
+func OneShotCode(ctx context.Context, cfg config.Config, spec cove.Spec, language string) (*Local, error) {
+	return oneShot(ctx, cfg, site{run: &spec, language: language})
+}
+
+func oneShot(ctx context.Context, cfg config.Config, at site) (*Local, error) {
 	home, err := OpenHome(cfg.Home)
 	if err != nil {
 		return nil, err
@@ -43,12 +53,9 @@ func OneShot(ctx context.Context, cfg config.Config, spec cove.Spec, solo bool) 
 	if err != nil {
 		return nil, err
 	}
-	parts, err := assemble(ctx, cfg, site{
-		dir: l.dir, node: cfg.NodeID + "/" + l.name(), logger: slog.New(slog.DiscardHandler),
-		store: func(context.Context) (cove.Store, error) { return memory.New(), nil },
-		run:   &spec,
-		solo:  solo,
-	})
+	at.dir, at.node, at.logger, at.fresh = l.dir, cfg.NodeID+"/"+l.name(), slog.New(slog.DiscardHandler), l.fresh
+	at.store = func(context.Context) (cove.Store, error) { return memory.New(), nil }
+	parts, err := assemble(ctx, cfg, at)
 	if err != nil {
 		return nil, errors.Join(err, l.giveBack(false))
 	}
@@ -66,6 +73,7 @@ type lane struct {
 	number int
 	dir    string
 	lock   *lock
+	fresh  bool // whoever had it before has left nothing
 }
 
 func (l *lane) name() string { return "oneshot-" + strconv.Itoa(l.number) }
@@ -122,10 +130,14 @@ func (l *lane) take() error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(l.inUse(), nil, 0o600); err != nil {
+	mark, err := os.OpenFile(l.inUse(), os.O_CREATE|os.O_EXCL, 0o600)
+	if err == nil {
+		err = mark.Close()
+	}
+	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return errors.Join(err, k.free())
 	}
-	l.lock = k
+	l.lock, l.fresh = k, err == nil
 	return nil
 }
 

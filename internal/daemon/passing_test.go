@@ -43,7 +43,7 @@ func TestPassingThatCannotBegin(t *testing.T) {
 	cfg := settings(t)
 	nobody := func(context.Context, string, string) error { t.Error("there is no server"); return nil }
 	bad := cfg
-	bad.Provider = "docker"
+	bad.Provider = "nosuch"
 	if err := daemon.Passing(t.Context(), bad, "test", cove.Resources{}, nobody); !errors.Is(err, cove.Invalid) {
 		t.Errorf("a provider that is not there: %v", err)
 	}

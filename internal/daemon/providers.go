@@ -12,6 +12,9 @@ type provision struct {
 	dir  string
 	once bool // few sandboxes will be made, and none outlives this process
 	keep bool // sandboxes outlive this process where they can
+	// templates are what sandboxes can be made from; nil: the base alone.
+	templates *templates
+	agent     string // as in Parts
 }
 
 // providers opens some providers of this build, with the settings in cfg.

@@ -6,14 +6,15 @@ import (
 	"path/filepath"
 
 	"github.com/cove-sandbox/cove"
-	"github.com/cove-sandbox/cove/engine"
 	"github.com/cove-sandbox/cove/internal/config"
 	"github.com/cove-sandbox/cove/provider/local"
 )
 
 // ProviderNames returns the words that SANDBOX_PROVIDER may be: those of the
 // whole program. A test compares them.
-func ProviderNames() []string { return []string{"fake", leanProvider} }
+func ProviderNames() []string {
+	return []string{"docker", "e2b", "fake", "gvisor", leanProvider, "microsandbox"}
+}
 
 // leanProvider is the one that the lean program has.
 const leanProvider = "local"
@@ -39,6 +40,3 @@ func opening(_ config.Config, at provision) (map[string]func() (cove.Provider, e
 		return p, nil
 	}}, nil
 }
-
-// pretend does nothing: a run uses neither interpreters nor data runs.
-func pretend(*engine.Config) {}

@@ -4,10 +4,8 @@ package daemon
 
 import (
 	"github.com/cove-sandbox/cove"
-	"github.com/cove-sandbox/cove/engine"
 	"github.com/cove-sandbox/cove/internal/config"
 	"github.com/cove-sandbox/cove/provider/all"
-	"github.com/cove-sandbox/cove/provider/fake"
 )
 
 // ProviderNames returns the words that SANDBOX_PROVIDER may be in this build.
@@ -19,7 +17,26 @@ func opening(cfg config.Config, at provision) (map[string]func() (cove.Provider,
 	if err != nil {
 		return nil, err
 	}
-	return all.Providers(all.Config{Home: at.dir, Once: at.once, Keep: at.keep, Egress: out}), nil
+	c := all.Config{
+		Home: at.dir, Once: at.once, Keep: at.keep, Egress: out,
+		Gvisor: all.Gvisor{Agent: at.agent, Runsc: cfg.Gvisor.Runsc, Platform: cfg.Gvisor.Platform},
+		Docker: all.Docker{
+			Host: cfg.Docker.Host, TLSVerify: cfg.Docker.TLSVerify, CertPath: cfg.Docker.CertPath, Image: cfg.Docker.Image, Runtime: cfg.Docker.Runtime,
+			Network: cfg.Docker.Network, CPUs: cfg.Docker.CPULimit, Memory: cfg.Docker.Memory, Agent: at.agent,
+		},
+		Microsandbox: all.Microsandbox{
+			Transport: cfg.Microsandbox.Transport, ServerURL: cfg.Microsandbox.ServerURL, APIKey: cfg.Microsandbox.APIKey.Reveal(), Namespace: cfg.Microsandbox.Namespace,
+			Program: cfg.Microsandbox.Program, Image: cfg.Microsandbox.Image, CPUs: cfg.Microsandbox.CPUs, Memory: cfg.Microsandbox.Memory, StartTimeout: cfg.Session.StartTimeout, Agent: at.agent,
+		},
+		E2B: all.E2B{
+			APIKey: cfg.E2B.APIKey.Reveal(), APIURL: cfg.E2B.APIURL, SandboxURL: cfg.E2B.SandboxURL, Domain: cfg.E2B.Domain,
+			Template: cfg.E2B.Template, Timeout: cfg.E2B.Timeout, Most: cfg.E2B.Most, CPUHour: cfg.E2B.CPUHour, MemoryHour: cfg.E2B.MemoryHour, Agent: at.agent,
+		},
+	}
+	if at.templates != nil {
+		c.Templates = at.templates
+	}
+	return all.Providers(c), nil
 }
 
 // egressOf is what the settings say about the ways out of sandboxes.
@@ -36,13 +53,4 @@ func egressOf(cfg config.Config) (all.Egress, error) {
 		e.Secrets = append(e.Secrets, all.Secret{Name: name, Hosts: s.Hosts, Header: s.Header, Value: s.Value.Reveal(), Plain: s.Plain})
 	}
 	return e, nil
-}
-
-// pretend gives an engine the interpreters and the data runs that only pretend,
-// where the provider that only pretends is. They compute in this process, and no
-// sandbox bounds what they take.
-func pretend(ec *engine.Config) {
-	if pretends(ec) {
-		ec.Kernels, ec.Runner = fake.Kernels{}, fake.Runner{}
-	}
 }

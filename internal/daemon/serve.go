@@ -17,6 +17,7 @@ import (
 	"github.com/cove-sandbox/cove/internal/auth"
 	"github.com/cove-sandbox/cove/internal/config"
 	"github.com/cove-sandbox/cove/internal/httpapi"
+	"github.com/cove-sandbox/cove/internal/mcpserver"
 	"github.com/cove-sandbox/cove/internal/telemetry"
 	"github.com/cove-sandbox/cove/internal/ticket"
 	"github.com/cove-sandbox/cove/internal/wire"
@@ -37,9 +38,13 @@ type Options struct {
 	// OnDemand is a server that a command started: it listens on the socket
 	// only, and ends when it has had nothing to do for COVE_DAEMON_IDLE.
 	OnDemand bool
-	Logger   *slog.Logger
+	// DevTLS has the hosts of COVE_E2B_DOMAIN answered over HTTPS with certificates of
+	// this server's own making, which clients trust that are told to.
+	DevTLS bool
+	Logger *slog.Logger
 	// Ready is called once, when requests are served. nil: nobody wants to know.
 	Ready func(Ready)
+	Parts Parts
 }
 
 // Ready says where a server is.
@@ -51,6 +56,11 @@ type Ready struct {
 	KeyCreated bool   `json:"key_created"` // by this very start
 	LoginURL   string `json:"login_url"`   // signs a browser in as that key, once
 	PID        int    `json:"pid"`
+	// E2BDomain is what E2B's SDKs are given as E2B_DOMAIN, and E2BCA the file with the
+	// certificate that vouches for it, where this server made that.
+	E2BDomain string `json:"e2b_domain,omitempty"`
+	E2BCA     string `json:"e2b_ca,omitempty"`
+	MSBURL    string `json:"msb_url,omitempty"` // the address of microsandbox's clients
 }
 
 // Serve runs the server of a COVE_HOME until ctx ends, and then lets requests
@@ -78,9 +88,6 @@ func Serve(ctx context.Context, cfg config.Config, o Options) (err error) {
 			return homeError(home.dir, err)
 		}
 	}
-	for _, name := range cfg.Unused() {
-		o.Logger.WarnContext(ctx, name+" is set and this build does not use it") //nolint:sloglint // the name is what people look for
-	}
 	s := &server{home: home, cfg: cfg, Options: o, traffic: newTraffic(), watch: auth.NewWatch()}
 	if err := s.listen(ctx); err != nil {
 		return err
@@ -94,7 +101,7 @@ func Serve(ctx context.Context, cfg config.Config, o Options) (err error) {
 	}
 	defer s.endTelemetry(ctx)
 	s.parts, err = assemble(ctx, cfg, site{
-		dir: home.dir, node: cfg.NodeID, spares: cfg.Pool.Size, logger: o.Logger, observer: s.telemetry, sign: s.sign,
+		dir: home.dir, node: cfg.NodeID, spares: cfg.Pool.Size, logger: o.Logger, observer: s.telemetry, sign: s.sign, parts: o.Parts,
 		store: func(ctx context.Context) (cove.Store, error) {
 			db, err := sqlite.Open(ctx, home.database())
 			if err != nil {
@@ -126,11 +133,17 @@ type server struct {
 	tcp    net.Listener // nil on demand
 	socket net.Listener
 
-	keys     *auth.Keyring
-	book     *ticket.Book
-	desk     *ticket.Desk
-	origins  origins
-	previews net.Listener // nil unless they have a door of their own
+	keys      *auth.Keyring
+	book      *ticket.Book
+	desk      *ticket.Desk
+	origins   origins
+	previews  net.Listener // nil unless they have a door of their own
+	e2bDoor   net.Listener // likewise for E2B's domain
+	msbDoor   net.Listener // and for microsandbox's clients
+	domain    string       // of E2B's clients, with its port; "" for none
+	authority *authority   // that vouches for the domain; nil unless it is ours
+
+	mcp *mcpserver.Handler // serves clients that have sessions of their own
 }
 
 // listen opens the doors before anything else is begun, so that an address
@@ -140,15 +153,12 @@ func (s *server) listen(ctx context.Context) (err error) {
 		if s.tcp, err = listenTCP(ctx, "COVE_ADDR", s.cfg.Server.Addr); err != nil {
 			return err
 		}
-		s.warnPlain(ctx)
-		if err := s.guard(); err != nil {
+	}
+	for _, open := range []func(context.Context) error{s.listenE2B, s.guard, s.listenPreviews, s.listenMSB} {
+		if err = open(ctx); err != nil {
 			s.closeListeners()
 			return err
 		}
-	}
-	if err = s.listenPreviews(ctx); err != nil {
-		s.closeListeners()
-		return err
 	}
 	if s.socket, err = listenSocket(s.home.Socket()); err != nil {
 		s.closeListeners()
@@ -179,7 +189,7 @@ func lastOp(err error) error {
 }
 
 func (s *server) closeListeners() {
-	for _, l := range []net.Listener{s.tcp, s.socket, s.previews} {
+	for _, l := range []net.Listener{s.tcp, s.socket, s.previews, s.e2bDoor, s.msbDoor} {
 		if l != nil {
 			_ = l.Close() // the server may have closed it
 		}
@@ -208,22 +218,25 @@ func (s *server) run(ctx context.Context, l *lock) error {
 	base, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	cut := func() { end(ending()) }
 	defer cut()
-	ended := make(chan error, 3)
+	ended := make(chan error, mostDoors)
 	explain, err := explainer(s.cfg)
 	if err != nil {
 		return err
 	}
-	servers := s.start(base, ended, httpapi.Config{Health: s.health, Explain: explain, Verify: verifier(s.cfg), Logger: s.Logger, Version: s.Version})
+	servers := s.start(base, ended, httpapi.Config{
+		Health: s.health, Explain: explain, Verify: verifier(s.cfg),
+		ToolImports: s.cfg.ToolImports(), Logger: s.Logger, Version: s.Version,
+	})
 	s.Logger.InfoContext(ctx, "serving", slog.String("address", s.address()), slog.String("home", s.home.dir), slog.String("version", s.Version))
 	if s.Ready != nil {
 		s.Ready(Ready{
 			Home: s.home.dir, URL: s.address(), Socket: s.home.Socket(), KeyFile: s.home.AdminKey(), KeyCreated: created, PID: os.Getpid(),
-			LoginURL: s.loginURL(ctx),
+			LoginURL: s.loginURL(ctx), E2BDomain: s.domain, E2BCA: s.authority.file(), MSBURL: s.msbURL(),
 		})
 	}
 	err = s.await(ctx, ended)
 	s.Logger.InfoContext(ctx, "draining")
-	return errors.Join(err, drain(base, cut, servers))
+	return errors.Join(err, s.endMCP(ctx), drain(base, cut, servers))
 }
 
 // start serves every listener in the background, each with its own way to know
@@ -240,19 +253,25 @@ func (s *server) start(base context.Context, ended chan<- error, common httpapi.
 		return userOf(r), func() {}, nil
 	}
 	var servers []*http.Server
-	previews := s.previewer()
-	for _, d := range []door{{s.tcp, byKey}, {s.socket, byPeer}, {s.previews, nil}} {
+	handlers := s.faces()
+	for _, d := range []door{{s.tcp, byKey}, {s.socket, byPeer}, {s.previews, nil}, {s.e2bDoor, byKey}, {s.msbDoor, byKey}} {
 		if d.listener == nil {
 			continue
 		}
-		srv := httpapi.Server(s.traffic.watch(s.handler(d, common, previews)), s.Logger) //nolint:contextcheck // requests have contexts of their own
+		srv := httpapi.Server(s.traffic.watch(s.handler(d, common, handlers)), s.Logger) //nolint:contextcheck // requests have contexts of their own
 		srv.BaseContext = func(net.Listener) context.Context { return base }
 		srv.ConnContext = withPeer
+		if s.domain != "" {
+			srv.Protocols.SetHTTP2(true) // for those whom TLS lets speak it
+		}
 		servers = append(servers, srv)
 		go func() { ended <- srv.Serve(d.listener) }()
 	}
 	return servers
 }
+
+// mostDoors is how many listeners there can be.
+const mostDoors = 5
 
 // health is unavailable with the cause where nothing can be done: without a
 // journal, that is everything.

@@ -403,7 +403,7 @@ func TestCallersCannotChooseToPretend(t *testing.T) {
 	admin := adminOf(t, r)
 	defer admin.Close()
 	_, err = admin.Sessions().Open(t.Context(), cove.OpenRequest{Spec: cove.Spec{Provider: "fake"}})
-	if cove.CodeOf(err) != cove.Invalid || !strings.Contains(err.Error(), "use one of local") {
+	if cove.CodeOf(err) != cove.Invalid || !strings.Contains(err.Error(), "use one of docker, e2b, gvisor, local, microsandbox") {
 		t.Errorf("%v", err)
 	}
 }

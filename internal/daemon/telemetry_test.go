@@ -73,7 +73,7 @@ func TestServerTellsOfItself(t *testing.T) {
 		`cove_commands_total{outcome="failed",provider="fake",verb="process.exec"} 1`,
 		`cove_files_uploaded_bytes_total{provider="fake"} 4`, `cove_files_downloaded_bytes_total{provider="fake"} 4`,
 		`cove_retries_total{outcome="success",provider="fake",verb="process.exec"} 1`,
-		`cove_validation_failures_total{verb="request"} 1`,
+		`cove_validation_failures_total{provider="none",verb="request"} 1`,
 		`cove_http_requests_total{method="GET",route="/metrics",status="401"} 1`,
 	} {
 		if status != http.StatusOK || !strings.Contains(text, want) {

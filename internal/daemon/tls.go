@@ -42,19 +42,44 @@ type stamp struct {
 }
 
 // withTLS returns l with TLS, if the settings have a certificate.
-func withTLS(l net.Listener, cfg config.Server, logger *slog.Logger) (net.Listener, error) {
-	if cfg.TLSCert == "" {
+func (s *server) withTLS(l net.Listener) (net.Listener, error) {
+	if s.cfg.Server.TLSCert == "" {
 		return l, nil
 	}
+	c, err := openCertificate(s.cfg.Server, s.Logger)
+	if err != nil {
+		return nil, err
+	}
+	return tls.NewListener(l, s.tlsConfig(c.current)), nil
+}
+
+// openCertificate reads the certificate of the settings.
+func openCertificate(cfg config.Server, logger *slog.Logger) (*certificate, error) {
 	c := &certificate{cert: cfg.TLSCert, key: cfg.TLSKey, logger: logger}
 	c.seen = c.stamps()
 	var err error
-	if c.pair, err = c.load(); err != nil {
-		return nil, err
+	c.pair, err = c.load()
+	return c, err
+}
+
+// tlsConfig is how the server speaks TLS. Connections that are handed over, and bodies
+// that go both ways at once, are HTTP/1.1, and HTTP/2 has neither; so only the hosts of
+// E2B's domain, whose clients want it, have the other one.
+func (s *server) tlsConfig(current func(*tls.ClientHelloInfo) (*tls.Certificate, error)) *tls.Config {
+	usual := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, GetCertificate: current}
+	if s.domain == "" {
+		return usual
 	}
-	// Connections that are handed over, and bodies that go both ways at once, are
-	// HTTP/1.1; HTTP/2 has neither.
-	return tls.NewListener(l, &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, GetCertificate: c.current}), nil
+	both := usual.Clone()
+	both.NextProtos = []string{"h2", "http/1.1"}
+	outer := usual.Clone()
+	outer.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		if below(hello.ServerName, s.domain) {
+			return both, nil
+		}
+		return usual, nil
+	}
+	return outer
 }
 
 func (c *certificate) stamps() (s [2]stamp) {
@@ -130,11 +155,11 @@ func (c *certificate) current(hello *tls.ClientHelloInfo) (*tls.Certificate, err
 }
 
 // warnPlain says that keys travel in the open, where they do.
-func (s *server) warnPlain(ctx context.Context) {
-	if s.tcp == nil || s.cfg.Server.TLSCert != "" {
+func (s *server) warnPlain(ctx context.Context, l net.Listener) {
+	if s.cfg.Server.TLSCert != "" {
 		return
 	}
-	if tcp, ok := s.tcp.Addr().(*net.TCPAddr); ok && !tcp.IP.IsLoopback() {
+	if tcp, ok := l.Addr().(*net.TCPAddr); ok && !tcp.IP.IsLoopback() {
 		s.Logger.WarnContext(ctx, "keys travel in the open: set COVE_TLS_CERT and COVE_TLS_KEY, or put a proxy with TLS in front", slog.String("address", tcp.String()))
 	}
 }

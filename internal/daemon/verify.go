@@ -5,11 +5,12 @@ package daemon
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/internal/config"
-	"github.com/cove-sandbox/cove/provider/all"
+	"github.com/cove-sandbox/cove/internal/kernel"
 	"github.com/cove-sandbox/cove/provider/providertest/escape"
 )
 
@@ -23,12 +24,16 @@ func Verify(ctx context.Context, cfg config.Config, found func(escape.Finding) e
 		return cove.Wrap(cove.Unavailable, err, "there is no room for temporary files").Remedy("set TMPDIR to a directory that can be written")
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	p, err := all.Providers(all.Config{Home: dir})[cfg.Provider]()
+	list, err := providers(cfg, provision{dir: dir}, []string{cfg.Provider})
 	if err != nil {
 		return err
 	}
+	p := list[0]
 	defer func() { err = errors.Join(err, p.Close()) }()
-	for f, err := range escape.Run(ctx, p, escape.Options{}) {
+	if err := ready(ctx, cfg, nil, list, slog.New(slog.DiscardHandler)); err != nil {
+		return err
+	}
+	for f, err := range escape.Run(ctx, p, escape.Options{Kernels: kernel.New()}) {
 		if err != nil {
 			return err
 		}

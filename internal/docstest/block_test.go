@@ -34,7 +34,20 @@ not run
 ''''sh
 echo "'''"
 ''''
+'''python
+not run
+'''
+'''python needs=sdks
+print("two")
+'''
+'''output
+two
+'''
+'''js needs=sdks
+console.log('three')
+'''
 `, "'", "`")
+	page = strings.ReplaceAll(page, "`three`", "'three'")
 	got, err := docstest.Blocks(page)
 	if err != nil {
 		t.Fatal(err)
@@ -44,6 +57,8 @@ echo "'''"
 		{Line: 10, Script: "cove serve\n", Skip: "it starts a server"},
 		{Line: 17, Script: "cat <<x\n  kept\nx\n"},
 		{Line: 22, Script: "echo \"```\"\n"},
+		{Line: 28, Needs: "sdks", Script: "python3 - <<'END-OF-BLOCK'\nprint(\"two\")\nEND-OF-BLOCK\n", Output: "two\n", Checks: true},
+		{Line: 34, Needs: "sdks", Script: "node --input-type=module - <<'END-OF-BLOCK'\nconsole.log('three')\nEND-OF-BLOCK\n"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("blocks (-want +got):\n%s", diff)
@@ -57,6 +72,8 @@ func TestBlocksThatWouldBeMisread(t *testing.T) {
 		"text between":    {"'''sh\nx\n'''\nand\n'''output\nx\n'''\n", "follows no sh block"},
 		"skip for no one": {"'''sh skip=\nx\n'''\n", "skip=<reason>"},
 		"misspelled":      {"'''sh skipped\nx\n'''\n", "skip=<reason>"},
+		"needs nothing":   {"'''sh needs=\nx\n'''\n", "needs=<engine>"},
+		"other language":  {"'''js run\nx\n'''\n", "needs=<engine>"},
 		"other word":      {"'''bash\nx\n'''\n", "write sh"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -4,7 +4,9 @@
 //
 //	```sh                     is run
 //	```sh skip=<reason>       is not run, and the report says why
-//	```output                 is what the sh block above must print
+//	```sh needs=<engine>      is run where the tests have that engine: docker, duckdb, gvisor or sdks
+//	```js needs=sdks          is run by Node, with E2B's SDK; so is python, by Python
+//	```output                 is what the block above must print
 //	```go examples/x/y.go     is a part of that file, with … for what is left out
 //	```go                     is Go that parses
 //	```text, ```console, …    are only read by people

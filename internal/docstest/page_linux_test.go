@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -64,11 +65,15 @@ func runPage(t *testing.T, page, bin string) {
 	if err != nil {
 		t.Fatalf("%s: %v", page, err)
 	}
+	env := engines(blocks)
 	dir := t.TempDir()
-	problem := play(t, bin, dir, blocks)
+	problem := play(t, bin, dir, blocks, env)
 	for i, b := range blocks {
 		t.Run("line "+strconv.Itoa(b.Line), func(t *testing.T) {
 			if b.Skip != "" {
+				if b.Needs != "" && slices.Contains(strings.Split(os.Getenv("COVE_REQUIRE"), ","), b.Needs) {
+					t.Fatal(b.Skip)
+				}
 				t.Skip(b.Skip)
 			}
 			printed, err := os.ReadFile(filepath.Join(dir, strconv.Itoa(i)))
@@ -85,9 +90,37 @@ func runPage(t *testing.T, page, bin string) {
 	}
 }
 
+// settings say where cove finds an engine, and where tests do.
+var settings = map[string]struct{ cove, test string }{
+	"docker": {"DOCKER_HOST", "COVE_TEST_DOCKER_HOST"},
+	"duckdb": {"COVE_DUCKDB", "COVE_TEST_DUCKDB"},
+	"gvisor": {"COVE_GVISOR_RUNSC", "COVE_TEST_RUNSC"},
+	"sdks":   {sdks, "COVE_TEST_SDKS"},
+}
+
+// sdks names the folder with the SDKs of others to play alone: cove needs none.
+const sdks = "SDKS"
+
+// engines returns the settings for the engines that the blocks need. Blocks whose
+// engine is not here are marked to be skipped.
+func engines(blocks []docstest.Block) (env []string) {
+	for i, b := range blocks {
+		if b.Needs == "" {
+			continue
+		}
+		s := settings[b.Needs]
+		if at := os.Getenv(s.test); at != "" {
+			env = append(env, s.cove+"="+at)
+		} else {
+			blocks[i].Skip = "it needs the engine of " + b.Needs + ", and " + s.test + " names none"
+		}
+	}
+	return env
+}
+
 // play runs the blocks of a page in one bash. The output of block i is in the
 // file i; the file i.done says that it succeeded.
-func play(t *testing.T, bin, dir string, blocks []docstest.Block) error {
+func play(t *testing.T, bin, dir string, blocks []docstest.Block, env []string) error {
 	t.Helper()
 	var script strings.Builder
 	script.WriteString("set -euo pipefail\n")
@@ -102,15 +135,22 @@ func play(t *testing.T, bin, dir string, blocks []docstest.Block) error {
 			t.Fatal(err)
 		}
 	}
+	path := bin + ":/usr/local/bin:/usr/bin:/bin"
+	for _, e := range env {
+		if trees, ok := strings.CutPrefix(e, sdks+"="); ok {
+			path = filepath.Join(trees, "bin") + ":" + filepath.Join(trees, "py-new", "bin") + ":" + path
+			_ = os.Symlink(filepath.Join(trees, "js-new", "node_modules"), filepath.Join(work, "node_modules")) // once for all blocks
+		}
+	}
 	ctx, cancel := context.WithTimeoutCause(t.Context(), pageTime, errors.New("the page takes too long"))
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "bash", "-c", script.String())
 	cmd.Dir = work
-	cmd.Env = []string{
-		"PATH=" + bin + ":/usr/local/bin:/usr/bin:/bin", "HOME=" + home, "LANG=C.UTF-8", "TERM=dumb",
-		"COVE_HOME=" + filepath.Join(home, "cove"), // root's own would be the machine's
-		"GOCOVERDIR=" + os.Getenv("GOCOVERDIR"),
-	}
+	cmd.Env = append(env,
+		"PATH="+path, "HOME="+home, "LANG=C.UTF-8", "TERM=dumb",
+		"COVE_HOME="+filepath.Join(home, "cove"), // root's own would be the machine's
+		"GOCOVERDIR="+os.Getenv("GOCOVERDIR"),
+	)
 	cmd.WaitDelay = graceTime
 	out, err := cmd.CombinedOutput()
 	endChildren(t)

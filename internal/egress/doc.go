@@ -25,8 +25,9 @@
 //
 // # What it must not do
 //
-// The package knows names, sockets and rules, and nothing of sandboxes, sessions
-// or providers. It must not look up a name that the rules do not allow, dial an
-// address that it has not checked, or put the value of a secret anywhere but into
-// the header it is for, nor send it in clear text unless it is told to.
+// The package knows names, sockets and rules, and of a sandbox only its files, where
+// a [Way] says whom to trust: nothing of sessions or providers. It must not look up
+// a name that the rules do not allow, dial an address that it has not checked, or
+// put the value of a secret anywhere but into the header it is for, nor send it in
+// clear text unless it is told to.
 package egress

@@ -43,3 +43,6 @@ func ParseQuery(b []byte) (string, error) {
 	_, q, err := parseQuery(b)
 	return q.Name.String(), err
 }
+
+// HostTrust is how whom the host trusts is found.
+var HostTrust = hostTrust

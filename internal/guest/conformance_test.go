@@ -89,4 +89,27 @@ func TestConformance(t *testing.T) {
 				"kill", "background", "terminal", "concurrency", "dial", "usage")
 		})
 	}
+	var mu sync.Mutex
+	streets := map[string]*street{}
+	// open is a provider on what an earlier one of the same test left.
+	open := func(t *testing.T) *doored {
+		mu.Lock()
+		defer mu.Unlock()
+		s := streets[t.Name()]
+		if s == nil {
+			s = &street{t: t, boxes: map[cove.ID]*house{}}
+			streets[t.Name()] = s
+		}
+		return &doored{street: s, open: map[cove.ID]*doorBox{}}
+	}
+	t.Run("doors", func(t *testing.T) {
+		providertest.Run(t, func(t *testing.T) cove.Provider { return open(t) },
+			"exec", "streams", "files", "names", "writes", "list", "watch", "archive", "hostile_archive", "signals", "timeouts",
+			"kill", "background", "terminal", "concurrency", "dial", "usage", "attach", "resume")
+	})
+	t.Run("ways out", func(t *testing.T) {
+		providertest.Run(t, func(t *testing.T) cove.Provider {
+			return &outlets{doored: open(t), world: newWorld(t), gates: map[cove.ID]*reaching{}}
+		}, "egress")
+	})
 }

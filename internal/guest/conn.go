@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cove-sandbox/cove"
@@ -28,12 +29,21 @@ type Options struct {
 	// for itself.
 	Processes int
 	// OutOfMemory is asked about a program that was killed by nobody we know:
-	// whether the kernel did it for want of memory. It must be quick; nil means
-	// that nobody can tell.
+	// whether the kernel did it for want of memory. It must be quick, and may use the
+	// connection; nil means that nobody can tell.
 	OutOfMemory func() bool
-	// Holder keeps programs with a name beyond this process; nil means that no
-	// program is kept.
+	// Holder keeps programs with a name beyond this process. nil means that the
+	// agent does, with frames and since version 4, and otherwise that none is kept.
 	Holder Holder
+	// Memory is what the sandbox has, of which an agent that keeps programs takes no
+	// more than a part for what they write; 0 means that nobody knows.
+	Memory cove.Bytes
+	// Files is what files in memory may have besides, where that is bounded by the
+	// file systems they are in.
+	Files cove.Bytes
+	// Shared says that the file system of the workspace has other files, too: what is
+	// in use is counted file by file.
+	Shared bool
 }
 
 // Transport carries the protocol. Make one with [Descriptors] or [Framed].
@@ -61,8 +71,11 @@ func Framed(rw io.ReadWriteCloser) Transport { return Transport{protocol.NewHost
 // programs that ran are Killed.
 type Conn struct {
 	link protocol.Link
-	opts Options
+	opts atomic.Pointer[Options]
 	done chan struct{}
+
+	still  atomic.Bool  // the agent is stopped
+	unsent atomic.Int32 // messages that wait for it
 
 	// Set by the answer to hello.
 	pid     int
@@ -76,6 +89,7 @@ type Conn struct {
 	calls  map[uint64]chan answer
 	procs  map[uint64]*process
 	kept   map[string]*kept
+	ways   map[uint64]*Ways
 	closed bool
 	left   bool
 	err    error // why done is closed
@@ -90,16 +104,14 @@ type answer struct {
 
 // Connect greets an agent. It takes over the transport, also when it fails.
 func Connect(ctx context.Context, t Transport, opts Options) (*Conn, error) {
-	if opts.Dir == "" {
-		opts.Dir = cove.WorkspacePath
-	}
 	c := &Conn{
-		link: t.link, opts: opts, done: make(chan struct{}),
+		link: t.link, done: make(chan struct{}),
 		// An agent can outlive a host: what it still has to say to an earlier
 		// one must not look like an answer to this one.
 		next:  uint64(rand.Uint32()) << 24, //nolint:gosec // no secret
 		calls: map[uint64]chan answer{}, procs: map[uint64]*process{}, kept: map[string]*kept{},
 	}
+	c.Adopt(opts)
 	go c.receive()
 	err := c.greet(ctx, protocol.KindHello, nil)
 	for err == nil && c.more > 0 {
@@ -160,13 +172,14 @@ func (c *Conn) greeted(r protocol.Reply) error {
 	return nil
 }
 
-// Adopt gives the connection other options. Nobody may use it meanwhile: it is
-// for an agent that waited for its sandbox's owner.
+// Adopt gives the connection other options: it is for an agent that waited for
+// its sandbox's owner. Programs that run already stay as they were started, and
+// are looked at with the new options when they end.
 func (c *Conn) Adopt(opts Options) {
 	if opts.Dir == "" {
 		opts.Dir = cove.WorkspacePath
 	}
-	c.opts = opts
+	c.opts.Store(&opts)
 }
 
 // Done is closed when the connection has ended, for whatever reason.
@@ -175,16 +188,27 @@ func (c *Conn) Done() <-chan struct{} { return c.done }
 // PID is the agent's number inside the sandbox.
 func (c *Conn) PID() int { return c.pid }
 
-// Close ends the connection, and with it the agent and all programs. Call it
-// before ending the sandbox, so that programs are Killed and not lost. It is
-// idempotent.
+// Close ends the connection, and with it the agent and all programs; an agent that
+// listens stays, with what is kept. Call it before ending the sandbox, so that
+// programs are Killed and not lost. It is idempotent.
 func (c *Conn) Close() error {
-	c.mu.Lock()
-	c.closed = true
-	c.mu.Unlock()
-	c.fail(cove.Errorf(cove.NotFound, "the sandbox is gone"))
+	c.closing()
+	c.fail(errGone())
 	return nil
 }
+
+// closing notes that the end is our own: an agent that is seen to go, be it before
+// or after, is not lost.
+func (c *Conn) closing() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closed = true
+	if c.err != nil && !c.left {
+		c.err = errGone()
+	}
+}
+
+func errGone() error { return cove.Errorf(cove.NotFound, "the sandbox is gone") }
 
 // Leave ends the connection, and nothing else: the agent and the programs that
 // are kept live on for whoever holds the link, too. Others end with the link, or
@@ -219,13 +243,36 @@ func (c *Conn) Link() (int, error) {
 // Farewell is a packet for the link that tells an agent that its host is gone.
 func Farewell() []byte { return protocol.Farewell() }
 
+// Still says that the sandbox is paused, or not any more: an agent that takes no
+// messages meanwhile is not gone.
+func (c *Conn) Still(paused bool) {
+	c.still.Store(paused)
+	if l, ok := c.link.(interface{ Still(paused bool) }); ok {
+		l.Still(paused)
+	}
+}
+
 // Ping reports whether the agent answers.
 func (c *Conn) Ping(ctx context.Context) error {
 	return c.plain(ctx, protocol.KindPing, nil)
 }
 
+// Bound has the agent watch over the memory of the sandbox, for one whose kernel
+// does not: while more than so much is in use, it kills the largest process, and a
+// program that it killed is OutOfMemory. It holds for all hosts, until another
+// bound is set; 0 lifts it. Files in memory count as far as they are more than
+// [Options] says. The watch is no wall: what a program takes between two looks it has.
+func (c *Conn) Bound(ctx context.Context, memory cove.Bytes) error {
+	files := max(c.opts.Load().Files, 0)
+	if c.version < protocol.Doors || memory < 0 {
+		return cove.Errorf(cove.Unsupported, "this agent does not watch over the memory")
+	}
+	return c.plain(ctx, protocol.KindBound, protocol.Bound{Memory: uint64(memory), Files: uint64(files)}.Encode())
+}
+
 // Shutdown asks the agent to end everything, and waits until it has.
 func (c *Conn) Shutdown(ctx context.Context) error {
+	c.closing()
 	err := c.plain(ctx, protocol.KindShutdown, nil)
 	_ = c.Close()
 	return err
@@ -275,18 +322,49 @@ func (c *Conn) begin(ctx context.Context, p *process) (uint64, chan answer, erro
 	return c.next, ch, nil
 }
 
-func (c *Conn) finish(ctx context.Context, id uint64, ch chan answer, kind protocol.Kind, body []byte, streams []*protocol.Stream) (answer, error) {
-	err := c.link.Send(&protocol.Message{Kind: kind, ID: id, Body: body, Streams: streams})
-	if err != nil {
-		c.fail(lost(err))
+// mostUnsent bounds the messages that wait for a paused sandbox to go on.
+const mostUnsent = 1024
+
+// send sends a message. To a paused sandbox that may take as long as the pause, and
+// goes on when the caller has left.
+func (c *Conn) send(ctx context.Context, m *protocol.Message) error {
+	if !c.still.Load() {
+		return c.link.Send(m)
 	}
+	if c.unsent.Add(1) > mostUnsent {
+		c.unsent.Add(-1)
+		closeAll(m.Streams)
+		return protocol.ErrNoRoom
+	}
+	sent := make(chan error, 1)
+	go func() {
+		defer c.unsent.Add(-1)
+		sent <- c.link.Send(m)
+	}()
 	select {
-	case a := <-ch:
-		return a, nil
+	case err := <-sent:
+		return err
 	case <-ctx.Done():
-		err = ctx.Err()
-	case <-c.done:
-		err = c.err
+		return nil // which is what the caller gets
+	}
+}
+
+func (c *Conn) finish(ctx context.Context, id uint64, ch chan answer, kind protocol.Kind, body []byte, streams []*protocol.Stream) (answer, error) {
+	err := c.send(ctx, &protocol.Message{Kind: kind, ID: id, Body: body, Streams: streams})
+	if errors.Is(err, protocol.ErrNoRoom) {
+		err = fault(protocol.Reply{Reason: protocol.ReasonBusy}, "")
+	} else {
+		if err != nil {
+			c.fail(lost(err))
+		}
+		select {
+		case a := <-ch:
+			return a, nil
+		case <-ctx.Done():
+			err = ctx.Err()
+		case <-c.done:
+			err = c.over()
+		}
 	}
 	c.mu.Lock()
 	delete(c.calls, id)
@@ -337,6 +415,9 @@ func (c *Conn) take(m *protocol.Message) error {
 		}
 		return err
 	}
+	if m.Kind == protocol.KindAccepted {
+		return c.accepted(m)
+	}
 	x, err := protocol.DecodeExited(m.Body)
 	if err != nil || m.Kind != protocol.KindExited || len(m.Streams) > 0 {
 		for _, s := range m.Streams {
@@ -358,12 +439,15 @@ func (c *Conn) take(m *protocol.Message) error {
 	return nil
 }
 
-// fail ends the connection. The first reason stays.
+// fail ends the connection. The first reason stays, unless we close it.
 func (c *Conn) fail(err error) {
 	c.mu.Lock()
 	if c.err != nil {
 		c.mu.Unlock()
 		return
+	}
+	if c.closed && !c.left {
+		err = errGone()
 	}
 	c.err = err
 	procs := slices.Collect(maps.Values(c.procs))

@@ -31,6 +31,9 @@ func (c *Conn) Dial(ctx context.Context, port int) (net.Conn, error) {
 		for _, s := range a.streams {
 			s.Close()
 		}
+		if a.Reason == protocol.ReasonBusy {
+			return nil, fault(a.Reply, "")
+		}
 		return nil, cove.Wrap(cove.Unavailable, errnoOf(a.Reply), "nobody listens on port %d of the sandbox; start a server there first", port)
 	}
 	if len(a.streams) != 1 || !isConnection(a.streams[0].FD()) {
@@ -63,7 +66,12 @@ func isConnection(fd int) bool {
 // Usage is what the agent can count: CPU time, processes, and what is in use
 // of the file system that holds the workspace. Memory is not among it.
 func (c *Conn) Usage(ctx context.Context) (cove.Usage, error) {
-	a, err := files{c}.ask(ctx, protocol.KindUsage, c.opts.Dir, protocol.File{})
+	opts := c.opts.Load()
+	var f protocol.File
+	if opts.Shared {
+		f.Depth = 1
+	}
+	a, err := files{c}.ask(ctx, protocol.KindUsage, opts.Dir, f)
 	if err != nil {
 		return cove.Usage{}, err
 	}

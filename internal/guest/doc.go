@@ -12,8 +12,9 @@
 //
 // The host sends requests. The agent answers each with one reply that has the
 // request's id, in any order, and tells of the end of a program with an event
-// that has the id of the request that started it. The end never comes before
-// the reply to the start. A message is
+// that has the id of the request that started it, and of a connection with one that
+// has the id of the request to listen. The end never comes before the reply to the
+// start. A message is
 //
 //	kind  byte
 //	large byte    1: the body is in the last descriptor, see below
@@ -36,21 +37,32 @@
 //	kill               Poke                    –, when the tree is gone
 //	resize             Poke                    –
 //	forget             Poke                    –
+//	hold               Hold                    –, with the input if it was asked for
+//	follow             Poke      1 written     –, then records
+//	look               Poke      1 written     –, with the input if it is open; a record
+//	shut               Poke                    –
+//	listen             Listen    1 read, with names 1 both ways   –, then events until the first ends
 //	leave              –                       none
-//	stat               File                    Info
+//	stat               File                    Entry
 //	read list archive  File      1 written     –, then records
 //	write unpack       File      1 read        – after the last record
 //	watch              File      1 written, 1 read   –, then records until the second ends
 //	mkdir move remove  File                    –
+//	tag                Tag                     –
 //	dial               File                    –, with the connection (both ways)
 //	usage              File                    Usage
+//	bound              Bound                   –
 //	ping shutdown      –                       –
+//
+// The depth of a usage, if it has one, asks to count the files one by one.
 //
 // A reply begins with an errno, a reason and a short text; all are empty when
 // the request was done. An agent that does not know a request says so with a
 // reason. The greeting has the agent's version, which is that of the protocol: a
 // host may be of a newer build than the agent it finds, and speaks the version
-// of the agent if it is not too old. Version 3 has whole trees, see below.
+// of the agent if it is not too old. Version 3 has whole trees, see below,
+// version 4 doors, and version 5 tag: in its lists and answers a file has an owner and
+// the attributes that there is room for, and before it a file is an Info alone.
 //
 // # Hosts
 //
@@ -69,6 +81,27 @@
 // events for others that are still on their way are none of its own, and are
 // dropped.
 //
+// # Doors
+//
+// Where nobody can hold a link to an agent, such as in a container of an engine
+// that may run on another machine, the agent listens (cove-agent listen): it is the
+// sandbox's first process, and waits at the abstract socket @cove-agent of the
+// sandbox's own network. Each link is made by a process that the engine starts
+// inside, a door (cove-agent door), with standard streams that lead to the host. It
+// hands these to the agent (SCM_RIGHTS) and lives on, without touching what goes
+// through, until the agent is done with them. The agent writes a line, COVE4, and
+// then speaks frames; what comes before the line was said by the engine.
+//
+// A door is known by its user: only root is one, without any capability. Programs
+// have the agent's user, which must be another, and cannot become root; they are
+// turned away. A new door ends the link before it, whose host may have hung. The end
+// of a link, in the middle of a message or not, is a leave: it ends what is not kept,
+// and not the agent. After a sandbox was stopped and restored, its memory included,
+// the agent listens as before, and a new door finds it.
+//
+// Programs of an agent that listens have an oom_score_adj above its own, so that
+// the kernel kills one of them when the sandbox's memory runs out.
+//
 // # Transports
 //
 // Descriptors: a unix socket of type SOCK_SEQPACKET, one message in a packet of
@@ -83,12 +116,15 @@
 // stream gets a pipe, and the transport copies: each direction may have 256 KiB
 // on its way, and credit comes when they were taken, so that a stream nobody
 // reads stops alone and holds no more than that. Reset says that nobody will
-// read; who writes then finds his pipe closed.
+// read; who writes then finds his pipe closed. With one byte, 1, it says that a
+// connection was refused: a socket is reset then and not ended. Streams can have 4096
+// directions at once, and connections that the host made 1024 of them; a request for
+// more is busy. Who closes a connection is told from who ends his half of it.
 //
 // # Records
 //
 // Content goes through streams as records: a kind (1 data, 2 file, 3 change,
-// 4 end, 5 failed, 6 attribute, 7 parts), a length, and at most 64 KiB. A stream
+// 4 end, 5 failed, 6 attribute, 7 parts, 8 errors), a length, and at most 64 KiB. A stream
 // is complete only with its end record: one that stops without was broken, and
 // what was written from it does not appear.
 //
@@ -110,7 +146,8 @@
 // they left belongs to all of them.
 //
 // Signals mean nothing to the agent: programs have its user and could send it
-// any. What ends it is the end of the link, the host, or a fault of its own.
+// any. What ends it is the end of the link, if it has but one, the host, or a fault
+// of its own.
 //
 // The end of a program is told when the program itself has ended. What is in its
 // pipes at that time is all the host still delivers: with descriptors it reads
@@ -119,18 +156,52 @@
 // in the background that hold the pipes, or go on writing, hold up nobody; they
 // find the pipe closed.
 //
+// Where no kernel bounds the memory of a sandbox, the agent can, since version 4.
+// With bound it looks at what is in use (AnonPages in /proc/meminfo, less what files
+// in memory, Shmem, may have of it) while there are programs, every 5 to 50 ms, the
+// more often the less is left. Above the bound it kills the largest process, and the
+// next only when that one is gone. What is in use even then, such as by files, and
+// 32 MiB more count as nobody's for as long as it is no more than a quarter above the
+// bound: who removes the files must live. The end of a program that it killed says
+// so, in a bit above the status.
+//
 // # Programs that are kept
 //
 // A start with a name makes the agent keep the program: it outlives its host, and
 // its end is remembered until it is forgotten. At most 512 are. What cannot be
 // executed is kept as well, as a program that said so and ended with 127 or 126.
 //
-// The agent holds none of a program's streams. Of one that is kept, somebody
-// beside the host does (Holder): the host hands him its ends of the pipes before
-// the start, or the terminal after it, and gets what he reads, from the first
+// With descriptors the agent holds none of a program's streams. Of one that is kept,
+// somebody beside the host does (Holder): the host hands him its ends of the pipes
+// before the start, or the terminal after it, and gets what he reads, from the first
 // byte on, as often as it likes. When the program has ended, the host tells him;
-// from then on the rule above holds for what he reads. With frames the streams
-// are the host's own, and end with it.
+// from then on the rule above holds for what he reads.
+//
+// With frames nobody outside can hold a pipe, and since version 4 the agent does it,
+// for a program that is started with hold instead. It remembers what the program
+// writes, as records: data, and errors for what comes on stderr. Hold says how many
+// bytes of it, beginning with the first; of what is more than that only the newest
+// 256 KiB are there, and all programs together have no more than four times as much.
+// Who follows gets it from the first byte on and is waited for while he reads, so
+// that he misses nothing; who does not read for ten seconds is not, unless he says, by
+// the signal of his Poke, that nobody else ever will. The input is a stream that host
+// after host may write to; it ends when one shuts it. Look also gives back the note
+// that hold had.
+//
+// # Ways out
+//
+// A sandbox that has no network but its own loopback gets a way out of it by the
+// agent, since version 4 and with frames only. Listen makes it bind ports, at all
+// addresses, and with names the port 53 of 127.0.0.1, for packets and connections.
+// Each connection is an event of the agent (accepted) with the address that it was
+// made to, and is attached; 512 may be on their way at once, and who makes more is
+// turned away. Packets go over the second stream of the request, as records of data
+// that say whose they are; so do the answers. The agent knows no names and makes no
+// choices: it is for the host to give names addresses out of 127.64.0.0/10, all of
+// which every loopback has, and to connect or not. Nothing comes from the sockets any
+// more when the first stream of the request ends, or the link does. They stay bound
+// until a host starts a program without having asked for them, so that programs that
+// are kept cannot take the place of the next host's.
 //
 // # Failures
 //
@@ -138,6 +209,7 @@
 // descriptor of another kind than asked for, data beyond its credit: the host
 // ends the connection. So it does when the agent is gone or takes no messages
 // for 30 seconds. Then every call ends with unavailable, and so do programs
-// whose end was not seen. An agent whose link has ended kills everything and ends.
+// whose end was not seen. An agent whose link has ended kills everything and ends,
+// unless it listens.
 // Replies that nobody waits for are dropped: their call has ended.
 package guest

@@ -3,6 +3,7 @@
 package guest_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -222,5 +223,28 @@ func TestInstall(t *testing.T) {
 	}
 	if left, err := filepath.Glob(filepath.Join(filepath.Dir(path), "*.new")); err != nil || len(left) > 0 {
 		t.Errorf("left: %v, %v", left, err)
+	}
+}
+
+func TestImage(t *testing.T) {
+	if image, id, err := guest.Portable([]byte("lean"), "x", ""); err != nil || string(image) != "lean" || id != "x" {
+		t.Errorf("the lean agent is %q, %q, %v", image, id, err)
+	}
+	path, err := leanAgent()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if image, id, err := guest.Portable(nil, "", path); err != nil || !bytes.Equal(image, want) || len(id) != 16 {
+		t.Errorf("a static executable is %d bytes, %q, %v", len(image), id, err)
+	}
+	_, _, err = guest.Portable(nil, "", "/bin/sh")
+	wants(t, cove.Unavailable, err, "an executable with libraries")
+	for _, none := range []string{"/etc/passwd", "/none"} {
+		_, _, err = guest.Portable(nil, "", none)
+		wants(t, cove.Internal, err, none)
 	}
 }

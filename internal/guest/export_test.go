@@ -10,3 +10,6 @@ var (
 
 // Load is what Executable does with the lean agent.
 var Load = load
+
+// Portable is what Image does.
+var Portable = portable

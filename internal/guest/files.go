@@ -50,9 +50,9 @@ func (o Options) name(name string) (string, error) {
 
 // ask sends a request about one file and turns the answer into an error.
 func (f files) ask(ctx context.Context, kind protocol.Kind, name string, req protocol.File, streams ...*protocol.Stream) (answer, error) {
-	abs, err := f.c.opts.name(name)
+	abs, err := f.c.opts.Load().name(name)
 	if err == nil && kind == protocol.KindMove {
-		req.To, err = f.c.opts.name(req.To)
+		req.To, err = f.c.opts.Load().name(req.To)
 	}
 	if err != nil {
 		for _, s := range streams {
@@ -77,7 +77,7 @@ func (f files) ask(ctx context.Context, kind protocol.Kind, name string, req pro
 }
 
 // info turns what the agent says of a file into what a caller gets.
-func info(i protocol.Info) cove.FileInfo {
+func info(i protocol.Entry) cove.FileInfo {
 	mode := fs.FileMode(i.Mode & 0o777)
 	switch i.Mode & unix.S_IFMT {
 	case unix.S_IFDIR:
@@ -98,7 +98,10 @@ func info(i protocol.Info) cove.FileInfo {
 			mode |= m
 		}
 	}
-	return cove.FileInfo{Path: i.Path, Size: cove.Bytes(i.Size), Mode: mode, Modified: time.Unix(0, i.Modified).UTC(), Link: i.Link}
+	return cove.FileInfo{
+		Path: i.Path, Size: cove.Bytes(i.Size), Mode: mode, Modified: time.Unix(0, i.Modified).UTC(), Link: i.Link,
+		UID: int(i.UID), GID: int(i.GID), Meta: metaOf(i.Attrs),
+	}
 }
 
 // Stat implements [cove.Files].
@@ -107,7 +110,7 @@ func (f files) Stat(ctx context.Context, name string) (cove.FileInfo, error) {
 	if err != nil {
 		return cove.FileInfo{}, err
 	}
-	i, err := protocol.DecodeInfo(a.Body)
+	i, err := protocol.DecodeEntry(a.Body)
 	if err != nil {
 		err = lost(err)
 		f.c.fail(err)
@@ -130,11 +133,11 @@ func (f files) Move(ctx context.Context, from, to string) error {
 
 // Remove implements [cove.Files].
 func (f files) Remove(ctx context.Context, name string) error {
-	abs, err := f.c.opts.name(name)
+	abs, err := f.c.opts.Load().name(name)
 	if err != nil {
 		return err
 	}
-	if abs == "/" || abs == f.c.opts.Dir || strings.HasPrefix(f.c.opts.Dir, abs+"/") {
+	if abs == "/" || abs == f.c.opts.Load().Dir || strings.HasPrefix(f.c.opts.Load().Dir, abs+"/") {
 		return cove.InvalidField("path", "the workspace itself cannot be removed; remove what is in it")
 	}
 	_, err = f.ask(ctx, protocol.KindRemove, abs, protocol.File{})
@@ -270,12 +273,12 @@ func (f files) List(ctx context.Context, dir string, depth int) iter.Seq2[cove.F
 }
 
 // info returns the next description.
-func (s *source) info() (protocol.Info, error) {
+func (s *source) info() (protocol.Entry, error) {
 	kind, b, err := s.next()
 	if err != nil {
-		return protocol.Info{}, err
+		return protocol.Entry{}, err
 	}
-	i, err := protocol.DecodeInfo(b)
+	i, err := protocol.DecodeEntry(b)
 	if kind != protocol.RecordFile || err != nil {
 		return i, cove.Wrap(cove.Unavailable, err, "%.200q: the sandbox sent nonsense", s.name)
 	}

@@ -50,7 +50,7 @@ func validKeep(name string) bool {
 
 // keepName is the name to keep a program under; "" where nobody keeps any.
 func (c *Conn) keepName(cmd cove.Command) (string, error) {
-	if c.opts.Holder == nil || cmd.Keep == "" {
+	if cmd.Keep == "" || c.holder() == nil {
 		return "", nil
 	}
 	if !validKeep(cmd.Keep) {
@@ -269,10 +269,11 @@ func (c *Conn) Kept(ctx context.Context) iter.Seq2[cove.Kept, error] {
 }
 
 func (c *Conn) look(ctx context.Context, keep string) (r record, in int, err error) {
-	if c.opts.Holder == nil {
+	h := c.holder()
+	if h == nil {
 		return r, -1, cove.Errorf(cove.NotFound, "no programs are kept here")
 	}
-	note, in, err := c.opts.Holder.Look(ctx, keep)
+	note, in, err := h.Look(ctx, keep)
 	if err != nil {
 		return r, -1, err
 	}
@@ -287,11 +288,27 @@ func (c *Conn) look(ctx context.Context, keep string) (r record, in int, err err
 
 // Resume implements [cove.Resumer].
 func (c *Conn) Resume(ctx context.Context, keep string, cmd cove.Command) (cove.Process, error) {
+	return c.resume(ctx, keep, cmd, c.holder())
+}
+
+// Inherit is Resume for who will be the only one that ever does: what the program
+// writes waits for him as in a pipe, and is not thrown away however long he takes.
+func (c *Conn) Inherit(ctx context.Context, keep string, cmd cove.Command) (cove.Process, error) {
+	h := c.holder()
+	if own, ok := h.(inside); ok {
+		own.alone = true
+		h = own
+	}
+	return c.resume(ctx, keep, cmd, h)
+}
+
+func (c *Conn) resume(ctx context.Context, keep string, cmd cove.Command, h Holder) (cove.Process, error) {
 	r, in, err := c.look(ctx, keep)
 	if err != nil {
 		return nil, err
 	}
 	p := c.program(cmd)
+	p.holder = h
 	p.keep, p.held, p.tty, p.started = keep, true, r.TTY, r.Started
 	if cmd.Stdin != nil && in >= 0 {
 		_ = unix.SetNonblock(in, true)
@@ -346,7 +363,8 @@ func (c *Conn) join(keep string, p *process) (*kept, error) {
 
 // Forget implements [cove.Resumer].
 func (c *Conn) Forget(ctx context.Context, keep string) error {
-	if c.opts.Holder == nil {
+	h := c.holder()
+	if h == nil {
 		return nil
 	}
 	c.mu.Lock()
@@ -377,7 +395,7 @@ func (c *Conn) Forget(ctx context.Context, keep string) error {
 			return err
 		}
 	}
-	if err := c.opts.Holder.Forget(ctx, keep); err != nil {
+	if err := h.Forget(ctx, keep); err != nil {
 		return err
 	}
 	c.mu.Lock()
@@ -390,9 +408,13 @@ func (c *Conn) Forget(ctx context.Context, keep string) error {
 
 // Reconcile makes the agent and the holder agree, after another host was there
 // before: what only one of them knows was being started or forgotten, and what
-// ended meanwhile is finished.
+// ended meanwhile is finished. There is nothing to do where they are one.
 func (c *Conn) Reconcile(ctx context.Context) error {
-	names, err := c.opts.Holder.Names(ctx)
+	h := c.opts.Load().Holder
+	if h == nil {
+		return nil
+	}
+	names, err := h.Names(ctx)
 	if err != nil {
 		return err
 	}
@@ -406,9 +428,9 @@ func (c *Conn) Reconcile(ctx context.Context) error {
 	for _, name := range names {
 		switch {
 		case known[name] == nil:
-			err = c.opts.Holder.Forget(ctx, name)
+			err = h.Forget(ctx, name)
 		case ended[name]:
-			err = c.opts.Holder.Finish(ctx, name)
+			err = h.Finish(ctx, name)
 		}
 		if err != nil {
 			return err

@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	if os.Args[0] == keeper.Name {
 		os.Exit(keeper.Main(keeper.DefaultFD, os.Args[1]))
 	}
-	linuxtest.Main(m, map[string]linuxtest.Func{"agent": playAgent})
+	linuxtest.Main(m, map[string]linuxtest.Func{"agent": playAgent, "door": playDoor})
 }
 
 // sandboxUser is who programs are in the namespaces that root makes.
@@ -45,6 +45,9 @@ type stage struct {
 	Locked bool   // behind all walls of a sandbox
 	Lean   bool   // as the executable that is the second file
 	NoProc bool   // without /proc
+	Listen bool   // for doors, in a network of its own
+	Names  string // where the name server is, in a file
+	Memory string // what is in use, in a file
 }
 
 // playAgent is the agent, after the walls are up.
@@ -55,8 +58,14 @@ func playAgent(args []string) error {
 	}
 	// A wall is put around one thread, which becomes the agent.
 	runtime.LockOSThread()
-	if s.Locked {
+	if s.Locked || s.Listen {
 		if err := netns.Loopback(); err != nil {
+			return err
+		}
+	}
+	if s.Names != "" {
+		// As whoever makes the sandbox lets its user have all ports.
+		if err := os.WriteFile("/proc/sys/net/ipv4/ip_unprivileged_port_start", []byte("0"), 0o600); err != nil {
 			return err
 		}
 	}
@@ -67,6 +76,16 @@ func playAgent(args []string) error {
 	}
 	if s.Lean {
 		return becomeLean(s.Locked)
+	}
+	if s.Listen {
+		// As it is for who was executed as his user, and did not become him.
+		if err := unix.Prctl(unix.PR_SET_DUMPABLE, 1, 0, 0, 0); err != nil {
+			return err
+		}
+		if code := agent.Listen(); code != 0 {
+			return fmt.Errorf("agent ended with %d", code)
+		}
+		return nil
 	}
 	if code := agent.Main(linuxtest.FirstFile); code != 0 {
 		return fmt.Errorf("agent ended with %d", code)
@@ -105,6 +124,11 @@ func enter(s stage) error {
 		steps = append(steps, func() error { return os.Mkdir(filepath.Join(top, dir), 0o755) },
 			func() error { return unix.Mount("/"+dir, filepath.Join(top, dir), "", unix.MS_BIND|unix.MS_REC, "") })
 	}
+	if s.Names != "" {
+		steps = append(steps, func() error {
+			return unix.Mount(s.Names, filepath.Join(top, "etc/resolv.conf"), "", unix.MS_BIND, "")
+		})
+	}
 	owned := func(dir string) {
 		full := filepath.Join(top, dir)
 		steps = append(steps, func() error { return os.MkdirAll(full, 0o777) }, func() error { return os.Chmod(full, 0o777) })
@@ -122,6 +146,12 @@ func enter(s stage) error {
 				return nil
 			}
 			return unix.Mount("proc", filepath.Join(top, "proc"), "proc", 0, "")
+		},
+		func() error {
+			if s.Memory == "" {
+				return nil
+			}
+			return unix.Mount(s.Memory, filepath.Join(top, "proc/meminfo"), "", unix.MS_BIND, "")
 		},
 		func() error {
 			return unix.Mount("devpts", filepath.Join(top, "dev/pts"), "devpts", 0, "newinstance,ptmxmode=0666")

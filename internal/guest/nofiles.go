@@ -37,6 +37,7 @@ func (noFiles) List(context.Context, string, int) iter.Seq2[cove.FileInfo, error
 func (noFiles) Mkdir(context.Context, string) error                    { return errSolo }
 func (noFiles) Move(context.Context, string, string) error             { return errSolo }
 func (noFiles) Remove(context.Context, string) error                   { return errSolo }
+func (noFiles) Tag(context.Context, string, map[string]string) error   { return errSolo }
 func (noFiles) Archive(context.Context, string) (io.ReadCloser, error) { return nil, errSolo }
 func (noFiles) Unpack(context.Context, string, io.Reader) error        { return errSolo }
 

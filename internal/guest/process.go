@@ -8,6 +8,7 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/cove-sandbox/cove"
@@ -206,6 +207,16 @@ func (p *process) release() {
 	if p.pending.Add(-1) > 0 {
 		return
 	}
+	if p.starved != nil && syscall.WaitStatus(p.exit.Status).Signal() == syscall.SIGKILL {
+		// Whoever is asked for the reason may want to ask the agent, and must not do so
+		// in the place of who hears its answers.
+		go p.report()
+		return
+	}
+	p.report()
+}
+
+func (p *process) report() {
 	p.result = p.conclude()
 	close(p.done)
 }

@@ -438,3 +438,26 @@ func TestKillBesideFiles(t *testing.T) {
 		t.Errorf("the program ended as %s", r.Outcome)
 	}
 }
+
+// TestAdoptWhileSomethingRuns is about a program that was there before its sandbox
+// was anybody's.
+func TestAdoptWhileSomethingRuns(t *testing.T) {
+	c := connect(t, place{})
+	r, w := io.Pipe()
+	p, err := c.Start(t.Context(), cove.Command{Argv: []string{"sh", "-c", "read x; kill -KILL $$"}, Stdin: r})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Adopt(guest.Options{Dir: c.dir, OutOfMemory: func() bool { return true }, Env: map[string]string{"WHO": "adopted"}})
+	if _, out, _ := run(t, c, sh("echo $WHO")); out != "adopted\n" {
+		t.Errorf("a program after Adopt prints %q", out)
+	}
+	if _, err := io.WriteString(w, "go\n"); err != nil {
+		t.Fatal(err)
+	}
+	got, err := p.Wait(t.Context())
+	if err != nil || got.Outcome != cove.OutOfMemory {
+		t.Errorf("the program ended as %+v, %v; the new options say that it had no memory", got, err)
+	}
+	_ = w.Close()
+}

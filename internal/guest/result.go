@@ -55,18 +55,18 @@ func (p *process) conclude() cove.Result {
 	default:
 		r.Outcome, r.ExitCode, r.Signal = cove.Signaled, 128+int(status.Signal()), signalName(status.Signal())
 		if status.Signal() == syscall.SIGKILL {
-			r.Outcome = p.killed(why)
+			r.Outcome = p.killed(why, x.Starved)
 		}
 	}
 	return r
 }
 
 // killed says who sent SIGKILL.
-func (p *process) killed(why cove.Outcome) cove.Outcome {
+func (p *process) killed(why cove.Outcome, starved bool) cove.Outcome {
 	if why == cove.Killed || why == cove.OutOfMemory {
 		return why
 	}
-	if p.starved != nil && p.starved() {
+	if starved || p.starved != nil && p.starved() {
 		return cove.OutOfMemory
 	}
 	return cove.Signaled

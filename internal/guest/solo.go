@@ -113,7 +113,7 @@ func (s *Solo) Start(ctx context.Context, cmd cove.Command) (cove.Process, error
 	if err := s.use(); err != nil {
 		return nil, err
 	}
-	p := newProcess(cmd, opts)
+	p := newProcess(cmd, opts.OutOfMemory)
 	p.id, p.poke = 1, func(ctx context.Context, kind protocol.Kind, to protocol.Poke) error { return s.poke(ctx, p, kind, to) }
 	streams, err := p.connect(cmd, &req)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 
 // Start runs a program, under the contract of [cove.Sandbox].
 func (c *Conn) Start(ctx context.Context, cmd cove.Command) (cove.Process, error) {
-	req, err := c.opts.request(cmd)
+	req, err := c.opts.Load().request(cmd)
 	if err != nil {
 		return nil, err
 	}
@@ -27,6 +27,9 @@ func (c *Conn) Start(ctx context.Context, cmd cove.Command) (cove.Process, error
 	}
 	p := c.program(cmd)
 	p.keep, p.started = req.Keep, time.Now()
+	if _, inside := p.holder.(inside); inside && p.keep != "" {
+		return c.startHeld(ctx, p, cmd, req)
+	}
 	streams, err := p.connect(cmd, &req)
 	if err != nil {
 		p.abandon(streams)
@@ -56,9 +59,9 @@ func (c *Conn) Start(ctx context.Context, cmd cove.Command) (cove.Process, error
 	return c.started(p, cmd, a)
 }
 
-func newProcess(cmd cove.Command, opts Options) *process {
+func newProcess(cmd cove.Command, starved func() bool) *process {
 	p := &process{
-		starved: opts.OutOfMemory, done: make(chan struct{}), over: make(chan struct{}),
+		starved: starved, done: make(chan struct{}), over: make(chan struct{}),
 		budget: int64(cmd.Limits.Output), limited: cmd.Limits.Output > 0, left: func() bool { return false },
 	}
 	p.pending.Store(2)
@@ -67,12 +70,19 @@ func newProcess(cmd cove.Command, opts Options) *process {
 
 // program is one that the agent is asked about.
 func (c *Conn) program(cmd cove.Command) *process {
-	p := newProcess(cmd, c.opts)
-	p.relayed, p.holder, p.left = c.link.Relayed(), c.opts.Holder, c.hasLeft
+	p := newProcess(cmd, c.starved)
+	p.relayed, p.holder, p.left = c.link.Relayed(), c.holder(), c.hasLeft
 	p.poke = func(ctx context.Context, kind protocol.Kind, to protocol.Poke) error {
 		return c.plain(ctx, kind, to.Encode())
 	}
 	return p
+}
+
+// starved is [Options.OutOfMemory] as it is now: whose sandbox it has become
+// since the program was started may be able to tell.
+func (c *Conn) starved() bool {
+	ask := c.opts.Load().OutOfMemory
+	return ask != nil && ask()
 }
 
 // started goes on with what the agent said about a start.

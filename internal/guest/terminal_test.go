@@ -85,3 +85,24 @@ func TestTypingAndResizing(t *testing.T) {
 		}
 	})
 }
+
+// What a program leaves behind may hold its terminal, and holds up nobody.
+func TestATerminalThatChildrenHold(t *testing.T) {
+	needTerminal(t)
+	everywhere(t, func(t *testing.T, c *guestAt) {
+		out := &screen{ch: make(chan string, 64)}
+		p, err := c.Start(t.Context(), cove.Command{
+			Argv: []string{"sh", "-c", "setsid sleep 1000 & echo up"}, Stdout: out, TTY: &cove.WindowSize{Cols: 80, Rows: 24},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r, err := p.Wait(t.Context()); err != nil || r.Outcome != cove.Exited {
+			t.Errorf("%+v, %v", r, err)
+		}
+		out.until(t, "up\r\n")
+		if err := p.Kill(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -192,5 +192,5 @@ func (a *api) log(c *call, start time.Time) {
 	a.Logger.LogAttrs(c.r.Context(), slog.LevelInfo, "request",
 		slog.String("request_id", c.id), slog.String("method", c.r.Method), slog.String("route", c.route), slog.String("path", c.r.URL.Path),
 		slog.Int("status", c.w.status), slog.Int64("bytes", c.w.bytes), slog.Float64("duration_ms", float64(time.Since(start))/1e6),
-		slog.String("principal", c.who.Name), slog.String("tenant", c.who.Tenant), slog.String("remote", c.r.RemoteAddr))
+		slog.String("principal", c.who.Name), slog.String("tenant", c.who.Tenant), slog.String("provider", c.provider()), slog.String("remote", c.r.RemoteAddr))
 }

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/cove-sandbox/cove"
@@ -22,9 +23,9 @@ type call struct {
 	who      cove.Principal
 	platform cove.Platform
 	query    query
-	limit    int64 // on a JSON body
-	read     bool  // the body has been read whole
-	failed   error // what was answered with, if it was an error
+	limit    int64       // on a JSON body
+	read     atomic.Bool // the body has been read whole
+	failed   error       // what was answered with, if it was an error
 }
 
 // answer remembers what went out, for the log and for late errors.
@@ -39,6 +40,7 @@ type answer struct {
 func (a *answer) WriteHeader(number int) {
 	if a.status == 0 {
 		a.status = number
+		a.named()
 	}
 	a.ResponseWriter.WriteHeader(number)
 }
@@ -46,14 +48,27 @@ func (a *answer) WriteHeader(number int) {
 func (a *answer) Write(p []byte) (int, error) {
 	if a.status == 0 {
 		a.status = http.StatusOK
+		a.named()
 	}
 	n, err := a.ResponseWriter.Write(p) //nolint:gosec // the type is set and not sniffed, and what is HTML is our own
 	a.bytes += int64(n)
 	return n, err
 }
 
+// providerHeader says in every answer about a sandbox who serves it.
+const providerHeader = "Cove-Provider"
+
+func (a *answer) named() {
+	if name := a.call.provider(); name != "" {
+		a.Header().Set(providerHeader, name)
+	}
+}
+
 // Unwrap lets http.ResponseController reach the server's own writer.
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+
+// provider is who served the request, as far as that is known.
+func (c *call) provider() string { return c.api.Provider(c.r.Context()) }
 
 // session is the id in the path.
 func (c *call) session() cove.ID { return cove.ID(c.r.PathValue("id")) }

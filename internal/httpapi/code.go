@@ -16,7 +16,7 @@ func codeRoutes() []route {
 	const one = contexts + "/{context}"
 	return []route{
 		{
-			method: http.MethodPost, pattern: "/api/sandboxes/{id}/code", summary: "Run code in a context that remembers", limit: codeLimit, events: "stdout, stderr, result",
+			method: http.MethodPost, pattern: "/api/sandboxes/{id}/code", summary: "Run code in a context that remembers", limit: codeLimit, events: "stdout, stderr, value, result",
 			deed: deed{body: reflect.TypeFor[wire.CodeRequest](), answer: reflect.TypeFor[wire.CodeResult](), status: http.StatusOK, do: (*call).runCode},
 		},
 		{method: http.MethodGet, pattern: contexts, summary: "List contexts", deed: get((*call).listContexts), query: pageParams},
@@ -38,7 +38,7 @@ func (c *call) runCode() error {
 	}
 	if c.wantsEvents() {
 		return c.stream(func(ctx context.Context, e *events) error {
-			req.OnOutput = e.chunk
+			req.OnOutput, req.OnResult = e.chunk, e.values(w.Values)
 			r, err := c.contexts().Run(ctx, req)
 			if err != nil {
 				return err

@@ -37,6 +37,9 @@ type Config struct {
 	Begin func(r *http.Request, route string) context.Context
 	// End is told how a request went. The default tells nobody.
 	End func(ctx context.Context, e Ending)
+	// Provider returns which provider served a request with the context that Begin
+	// gave, as far as that is known, or "". The default knows none.
+	Provider func(ctx context.Context) string
 	// Logger gets one line for each request, and the causes of errors. The
 	// default throws them away.
 	Logger *slog.Logger
@@ -46,6 +49,9 @@ type Config struct {
 	// Verify attacks sandboxes of a provider, "" meaning the one of the settings,
 	// and calls found with how each attempt went. nil: this server cannot.
 	Verify func(ctx context.Context, provider string, found func(wire.Finding) error) error
+	// ToolImports is what becomes of imports in run_python_code; "" means that they
+	// are blocked.
+	ToolImports cove.ImportMode
 	// Version is the server's own, for /health and /openapi.json.
 	Version string
 
@@ -73,6 +79,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Health == nil {
 		c.Health = func(context.Context) wire.Health { return wire.Health{Status: wire.Healthy} }
+	}
+	if c.Provider == nil {
+		c.Provider = func(context.Context) string { return "" }
 	}
 	for _, d := range []struct {
 		field *time.Duration

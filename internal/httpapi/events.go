@@ -134,3 +134,13 @@ func (e *events) chunk(c cove.Chunk) {
 		_ = e.send(name, strconv.FormatInt(c.Offset, 10), wire.ChunkOf(part)) // texts and numbers always are JSON
 	}
 }
+
+// values sends each value that code shows, to who asked for them; nil otherwise.
+func (e *events) values(asked bool) func(cove.Rich, bool) {
+	if !asked {
+		return nil
+	}
+	return func(v cove.Rich, main bool) {
+		_ = e.send(wire.OnValue, "", wire.ValueOf(v, main)) // texts always are JSON
+	}
+}

@@ -43,6 +43,10 @@ type fake struct {
 	start   func(ctx context.Context, req cove.ExecRequest) (*cove.ProcessInfo, error)
 	signal  func(sig cove.Signal) error
 	fork    func() (*cove.Session, error)
+	answer  func(ctx context.Context, id cove.ID) (*cove.Run, error)
+	gone    func(id cove.ID) error
+	runs    func(f cove.RunFilter) iter.Seq2[*cove.Run, error]
+	chat    func(ctx context.Context, req cove.ChatRequest) (*cove.ChatAnswer, error)
 }
 
 // note writes a call down and says how it ends.
@@ -308,6 +312,10 @@ func (c fakeContexts) Close(_ context.Context, name string) error {
 	return c.note(cove.ContextClose, args(c.id, name))
 }
 
+func (c fakeContexts) Analyze(_ context.Context, req cove.AnalyzeRequest) (*cove.CodeAnalysis, error) {
+	return give[cove.CodeAnalysis](c.fake, cove.ContextAnalyze, args(c.id, req))
+}
+
 type fakePorts struct {
 	*fake
 	id cove.ID
@@ -372,12 +380,30 @@ func (r fakeRuns) Get(_ context.Context, id cove.ID) (*cove.Run, error) {
 	return give[cove.Run](r.fake, cove.RunGet, args(id))
 }
 
-func (r fakeRuns) Wait(_ context.Context, id cove.ID) (*cove.Run, error) {
+func (r fakeRuns) Wait(ctx context.Context, id cove.ID) (*cove.Run, error) {
+	if r.answer != nil {
+		return r.answer(ctx, id)
+	}
 	return give[cove.Run](r.fake, cove.RunWait, args(id))
 }
 
 func (r fakeRuns) Delete(_ context.Context, id cove.ID) error {
+	if r.gone != nil {
+		return r.gone(id)
+	}
 	return r.note(cove.RunDelete, args(id))
+}
+
+func (r fakeRuns) Analyze(_ context.Context, req cove.RunRequest) (*cove.RunDecision, error) {
+	return give[cove.RunDecision](r.fake, cove.RunAnalyze, args(req))
+}
+
+func (r fakeRuns) List(_ context.Context, f cove.RunFilter) iter.Seq2[*cove.Run, error] {
+	if r.runs != nil {
+		return r.runs(f)
+	}
+	return pointers(limited(f.After, f.Limit, yields(r.fake, cove.RunList, args(f), func(v *cove.Run, n int) { v.ID = numbered(n) }),
+		func(v cove.Run) cove.ID { return v.ID }))
 }
 
 type fakeAdmin struct{ *fake }

@@ -77,6 +77,10 @@ func (f fakeFiles) Remove(_ context.Context, name string) error {
 	return f.note(cove.FileRemove, args(f.id, name))
 }
 
+func (f fakeFiles) Tag(_ context.Context, name string, meta map[string]string) error {
+	return f.note(cove.FileTag, args(f.id, name, meta))
+}
+
 func (f fakeFiles) Archive(_ context.Context, dir string) (io.ReadCloser, error) {
 	return f.bytes(cove.FileArchive, args(f.id, dir), "a tar\x00")
 }

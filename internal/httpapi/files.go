@@ -36,6 +36,7 @@ func fileRoutes() []route {
 		{method: http.MethodGet, pattern: files + "/stat", summary: "Describe a file", deed: get((*call).stat), query: []param{name}},
 		{method: http.MethodPost, pattern: files + "/move", summary: "Give a file another name", deed: actOn((*call).moveFile)},
 		{method: http.MethodPost, pattern: files + "/mkdir", summary: "Make a directory and those above it", deed: actOn((*call).mkdir)},
+		{method: http.MethodPost, pattern: files + "/tag", summary: "Give a file attributes of its own; others that it has stay", deed: actOn((*call).tagFile)},
 		{
 			method: http.MethodGet, pattern: files + "/watch", summary: "Follow the changes below a directory", events: "change",
 			deed: deed{status: http.StatusOK, do: (*call).watch}, query: []param{dir},
@@ -105,6 +106,10 @@ func (c *call) stat() (wire.File, error) {
 func (c *call) moveFile(w wire.MoveRequest) error {
 	from, to := w.Names()
 	return c.files().Move(c.r.Context(), from, to)
+}
+
+func (c *call) tagFile(w wire.TagRequest) error {
+	return c.files().Tag(c.r.Context(), w.Name(), w.Meta)
 }
 
 func (c *call) mkdir(w wire.MkdirRequest) error {

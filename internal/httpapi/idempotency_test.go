@@ -27,6 +27,8 @@ func keyIn(args []any) string {
 			return req.IdempotencyKey
 		case cove.RunRequest:
 			return req.IdempotencyKey
+		case cove.ChatRequest:
+			return req.IdempotencyKey
 		}
 	}
 	return ""
@@ -48,6 +50,9 @@ func TestIdempotencyKeys(t *testing.T) {
 		{cove.ContextOpen, one + "/contexts", `{"language":"python"}`, ""},
 		{cove.AdminCreateKey, "/api/keys", `{"scopes":["exec"]}`, ""},
 		{cove.RunSubmit, "/api/runs", `{"query_type":"sql","sql":"SELECT 1"}`, ""},
+		{cove.RunSubmit, "/api/runs", `{"query_type":"sql","sql":"SELECT 1","async":true}`, ""},
+		{cove.ChatSend, "/api/chat", `{"message":"hello"}`, ""},
+		{cove.ChatSend, "/api/chat/stream", `{"message":"hello"}`, ""},
 		{cove.ProcessExec, one + "/execute", `{"command":"true"}`, ""},
 		{cove.ProcessExec, one + "/execute", `{"command":"true"}`, "text/event-stream"},
 		{cove.TrialRun, one + "/trial", `{"command":"true"}`, ""},

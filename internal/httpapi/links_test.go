@@ -78,8 +78,12 @@ func TestSignedFiles(t *testing.T) {
 			t.Errorf("%s was asked for %v", m.Verb, m.Args)
 		}
 	}
-	if d.done.Load() != 3 {
-		t.Errorf("%d of 3 requests are over", d.done.Load())
+	for patience := time.After(10 * time.Second); d.done.Load() != 3; { // a request is over after its answer
+		select {
+		case <-time.After(time.Millisecond):
+		case <-patience:
+			t.Fatalf("%d of 3 requests are over", d.done.Load())
+		}
 	}
 	for _, path := range []string{at + "upload", at + "port", at + "login", at + "console", at, "/api/signed/file"} {
 		if a := r.send("GET", path, "", "Authorization", ""); a.status != 401 || !strings.HasPrefix(a.header.Get("WWW-Authenticate"), "Bearer") {
@@ -98,6 +102,7 @@ func TestSignedFiles(t *testing.T) {
 	if a := r.send("HEAD", at+"download", ""); a.status != 404 {
 		t.Errorf("HEAD of nothing: %d", a.status)
 	}
+	r.server.Close() // a request is logged after its answer
 	if strings.Contains(log.String(), "ticket-for") {
 		t.Errorf("the log has a ticket:\n%s", log.String())
 	}

@@ -29,13 +29,19 @@ func (c *call) pageSize() int {
 // page takes up to limit elements of a list that goes on after a cursor. The
 // list should be asked for one more, so that its end is known.
 func page[T, W any](list iter.Seq2[T, error], limit int, form func(T) W, cursor func(T) string) (wire.Page[W], error) {
+	return pageWhile(list, limit, func(T) bool { return true }, form, cursor)
+}
+
+// pageWhile is page for elements of very different sizes: it ends before one for
+// which there is no room, but has one at least.
+func pageWhile[T, W any](list iter.Seq2[T, error], limit int, room func(T) bool, form func(T) W, cursor func(T) string) (wire.Page[W], error) {
 	p := wire.Page[W]{Items: []W{}}
 	var last T
 	for elem, err := range list {
 		if err != nil {
 			return p, err
 		}
-		if len(p.Items) == limit {
+		if fits := room(elem); len(p.Items) == limit || !fits && len(p.Items) > 0 {
 			p.NextCursor = cursor(last)
 			break
 		}

@@ -134,11 +134,11 @@ var areas = []struct {
 }{
 	{"Sessions, their life and their numbers", regexp.MustCompile(`^/api/sandboxes(/\{id\}(/(renew|start|stop|pause|resume|stats|fork|snapshot))?)?$|^/api/snapshots`)},
 	{"Programs and what they print", regexp.MustCompile(`/(execute|processes|output|terminal)\b`)},
-	{"Code that remembers", regexp.MustCompile(`/(code|contexts)\b`)},
+	{"Code that remembers", regexp.MustCompile(`/(code|contexts)\b|/run_python_code$`)},
 	{"Files of a session", regexp.MustCompile(`/(files|archive|upload)\b`)},
 	{"Ways in and out of a session", regexp.MustCompile(`/(network|connections|ports)\b`)},
 	{"Programs on trial", regexp.MustCompile(`/trial\b`)},
-	{"Runs that are kept", regexp.MustCompile(`^/api/runs`)},
+	{"Questions to data", regexp.MustCompile(`^/api/(runs|datasets|chat|threads)`)},
 	{"Keys, tenants and the journal", regexp.MustCompile(`^/api/(keys|tenants|events)`)},
 	{"Looking after the platform", regexp.MustCompile(`^/api/(stats|doctor|volumes|templates|analyze|verify|maintenance)`)},
 	{"Without a key", regexp.MustCompile(`^/(health|ready|api/v1/health)?$`)},

@@ -88,7 +88,7 @@ func withStdin(r cove.ExecRequest, text string) cove.ExecRequest {
 
 func trips() map[cove.Verb]trip {
 	all := map[cove.Verb]trip{}
-	for _, part := range []map[cove.Verb]trip{sessionTrips(), trialTrips(), processTrips(), fileTrips(), contextTrips(), linkTrips(), adminTrips()} {
+	for _, part := range []map[cove.Verb]trip{sessionTrips(), trialTrips(), processTrips(), fileTrips(), contextTrips(), linkTrips(), dataTrips(), adminTrips()} {
 		maps.Copy(all, part)
 	}
 	return all
@@ -100,7 +100,6 @@ func sessionTrips() map[cove.Verb]trip {
 	filter := cove.SessionFilter{Project: "p", User: "u&x", Thread: "t", State: cove.Running, Metadata: map[string]string{"k": "v=w"}}
 	asked := filter
 	asked.Limit = 501
-	run := filled[cove.RunRequest]()
 	return map[cove.Verb]trip{
 		cove.SessionOpen: {func(ctx ctxt, p cove.Platform) ([]any, error) {
 			return one(p.Sessions().Open(ctx, cove.OpenRequest{Spec: spec(), OnFull: cove.RejectWhenFull, IdempotencyKey: "once é"}))
@@ -127,11 +126,6 @@ func sessionTrips() map[cove.Verb]trip {
 			return listOf(p.Snapshots().List(ctx, cove.SnapshotFilter{Session: id}))
 		}, args(cove.SnapshotFilter{Session: id, Limit: 501}), nil},
 		cove.SnapshotDelete: {func(ctx ctxt, p cove.Platform) ([]any, error) { return none(p.Snapshots().Delete(ctx, "snap")) }, args(cove.ID("snap")), nil},
-
-		cove.RunSubmit: {func(ctx ctxt, p cove.Platform) ([]any, error) { return one(p.Runs().Submit(ctx, run)) }, args(run), nil},
-		cove.RunGet:    {func(ctx ctxt, p cove.Platform) ([]any, error) { return one(p.Runs().Get(ctx, "run")) }, args(cove.ID("run")), nil},
-		cove.RunWait:   {func(ctx ctxt, p cove.Platform) ([]any, error) { return one(p.Runs().Wait(ctx, "run")) }, args(cove.ID("run")), nil},
-		cove.RunDelete: {func(ctx ctxt, p cove.Platform) ([]any, error) { return none(p.Runs().Delete(ctx, "run")) }, args(cove.ID("run")), nil},
 	}
 }
 
@@ -195,12 +189,16 @@ func fileTrips() map[cove.Verb]trip {
 		cove.FileUnpack: {func(ctx ctxt, p cove.Platform) ([]any, error) {
 			return none(p.Files(id).Unpack(ctx, name, strings.NewReader("a tar")))
 		}, args(id, name, "a tar"), nil},
+		cove.FileTag: {func(ctx ctxt, p cove.Platform) ([]any, error) {
+			return none(p.Files(id).Tag(ctx, name, map[string]string{"e2b.k": "ü"}))
+		}, args(id, name, map[string]string{"e2b.k": "ü"}), nil},
 		cove.FileWatch: {func(ctx ctxt, p cove.Platform) ([]any, error) { return list(p.Files(id).Watch(ctx, name)) }, args(id, name), nil},
 	}
 }
 
 func contextTrips() map[cove.Verb]trip {
 	code := cove.CodeRequest{Language: "python", Code: "print('é')", Context: "c", Limits: cove.Limits{Wall: time.Second, Output: 99}}
+	look := cove.AnalyzeRequest{Language: "python", Code: "import os", Imports: cove.ImportsBlock}
 	return map[cove.Verb]trip{
 		cove.ContextRun: {func(ctx ctxt, p cove.Platform) ([]any, error) { return one(p.Contexts(id).Run(ctx, code)) }, args(id, code), nil},
 		cove.ContextOpen: {func(ctx ctxt, p cove.Platform) ([]any, error) {
@@ -210,6 +208,7 @@ func contextTrips() map[cove.Verb]trip {
 		cove.ContextRestart:   {func(ctx ctxt, p cove.Platform) ([]any, error) { return none(p.Contexts(id).Restart(ctx, "..")) }, args(id, ".."), nil},
 		cove.ContextInterrupt: {func(ctx ctxt, p cove.Platform) ([]any, error) { return none(p.Contexts(id).Interrupt(ctx, "a/b")) }, args(id, "a/b"), nil},
 		cove.ContextClose:     {func(ctx ctxt, p cove.Platform) ([]any, error) { return none(p.Contexts(id).Close(ctx, "a?b#c%")) }, args(id, "a?b#c%"), nil},
+		cove.ContextAnalyze:   {func(ctx ctxt, p cove.Platform) ([]any, error) { return one(p.Contexts(id).Analyze(ctx, look)) }, args(id, look), nil},
 	}
 }
 
@@ -262,7 +261,8 @@ func forgetKey(result any) {
 // What the platform notes down for itself does not travel.
 var same = cmp.Options{
 	cmpopts.EquateEmpty(), cmpopts.IgnoreUnexported(cove.ExecRequest{}),
-	cmpopts.IgnoreFields(cove.Session{}, "Counted"), cmpopts.IgnoreFields(cove.Run{}, "Request.IdempotencyKey"), cmpopts.IgnoreFields(cove.Snapshot{}, "Pending"),
+	cmpopts.IgnoreFields(cove.Session{}, "Counted"), cmpopts.IgnoreFields(cove.RunRequest{}, "IdempotencyKey"), cmpopts.IgnoreFields(cove.Snapshot{}, "Pending"),
+	cmpopts.IgnoreFields(cove.Table{}, "Stamp", "Source"),
 }
 
 // check compares what a method gave with what the fake had given.
@@ -295,6 +295,15 @@ func lose(v any, lost func(any)) any {
 		lost(&v)
 		return v
 	case []cove.Event:
+		lost(&v)
+		return v
+	case []cove.Run:
+		lost(&v)
+		return v
+	case []cove.Dataset:
+		lost(&v)
+		return v
+	case []cove.Message:
 		lost(&v)
 		return v
 	}
@@ -401,11 +410,18 @@ func TestListsComeInPages(t *testing.T) {
 			return length(r.client.Snapshots().List(t.Context(), cove.SnapshotFilter{}))
 		},
 		"connections": func() (int, error) { return length(r.client.Sessions().Connections(t.Context(), id, 0)) },
-		"processes":   func() (int, error) { return length(r.client.Processes(id).List(t.Context())) },
-		"contexts":    func() (int, error) { return length(r.client.Contexts(id).List(t.Context())) },
-		"keys":        func() (int, error) { return length(r.client.Admin().Keys(t.Context())) },
-		"events":      func() (int, error) { return length(r.client.Admin().Events(t.Context(), cove.EventFilter{})) },
-		"files":       func() (int, error) { return length(r.client.Files(id).List(t.Context(), ".", 1)) },
+		"runs":        func() (int, error) { return length(r.client.Runs().List(t.Context(), cove.RunFilter{})) },
+		"datasets": func() (int, error) {
+			return length(r.client.Datasets().List(t.Context(), cove.DatasetFilter{}))
+		},
+		"messages": func() (int, error) {
+			return length(r.client.Chats().Messages(t.Context(), cove.MessageFilter{Thread: "t"}))
+		},
+		"processes": func() (int, error) { return length(r.client.Processes(id).List(t.Context())) },
+		"contexts":  func() (int, error) { return length(r.client.Contexts(id).List(t.Context())) },
+		"keys":      func() (int, error) { return length(r.client.Admin().Keys(t.Context())) },
+		"events":    func() (int, error) { return length(r.client.Admin().Events(t.Context(), cove.EventFilter{})) },
+		"files":     func() (int, error) { return length(r.client.Files(id).List(t.Context(), ".", 1)) },
 	} {
 		if n, err := count(); err != nil || n != r.fake.count {
 			t.Errorf("%d of %d %s came, %v", n, r.fake.count, name, err)

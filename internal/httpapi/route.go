@@ -105,7 +105,8 @@ func actOn[B any](do func(*call, B) error) deed {
 func table() []route {
 	return slices.Concat(
 		sessionRoutes(), networkRoutes(), snapshotRoutes(), trialRoutes(), executeRoutes(), processRoutes(), codeRoutes(),
-		fileRoutes(), uploadRoutes(), portRoutes(), linkRoutes(), consoleRoutes(), adminRoutes(), toolRoutes(), taskRoutes(), runRoutes(),
+		fileRoutes(), uploadRoutes(), portRoutes(), linkRoutes(), consoleRoutes(), adminRoutes(), templateRoutes(), toolRoutes(), agentToolRoutes(), taskRoutes(), runRoutes(),
+		datasetRoutes(), chatRoutes(),
 		healthRoutes(), metricRoutes(),
 	)
 }

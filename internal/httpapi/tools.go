@@ -4,8 +4,6 @@ import (
 	"context"
 	"net/http"
 	"reflect"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/cove-sandbox/cove"
@@ -14,13 +12,12 @@ import (
 
 func toolRoutes() []route {
 	return []route{
-		{method: http.MethodGet, pattern: "/api/templates", summary: "List what sessions can start from", deed: get((*call).templates)},
 		{
-			method: http.MethodPost, pattern: "/api/code", summary: "Run code in a session, and make the session if none is named", limit: codeLimit, events: "session, stdout, stderr, result",
+			method: http.MethodPost, pattern: "/api/code", summary: "Run code in a session, and make the session if none is named", limit: codeLimit, events: "session, stdout, stderr, value, result",
 			deed: deed{body: reflect.TypeFor[wire.CodeCall](), answer: reflect.TypeFor[wire.CodeCalled](), status: http.StatusOK, do: (*call).callCode},
 		},
 		{
-			method: http.MethodPost, pattern: "/api/analyze", summary: "See what a policy decides about a command, without running it", limit: commandLimit,
+			method: http.MethodPost, pattern: "/api/analyze", summary: "See what a policy decides about a command, about Python code or about a question to data, without running it", limit: codeLimit,
 			deed: post(http.StatusOK, (*call).analyze),
 		},
 		{
@@ -28,22 +25,6 @@ func toolRoutes() []route {
 			deed: deed{body: reflect.TypeFor[wire.VerifyRequest](), status: http.StatusOK, do: (*call).verify},
 		},
 	}
-}
-
-func (c *call) templates() (wire.Page[wire.Template], error) {
-	reports, err := c.platform.Admin().Doctor(c.r.Context())
-	p := wire.Page[wire.Template]{Items: []wire.Template{}}
-	for _, report := range reports {
-		for _, name := range report.Capabilities.Templates {
-			i := slices.IndexFunc(p.Items, func(t wire.Template) bool { return t.Name == name })
-			if i < 0 {
-				i, p.Items = len(p.Items), append(p.Items, wire.Template{Name: name})
-			}
-			p.Items[i].Providers = append(p.Items[i].Providers, report.Name)
-		}
-	}
-	slices.SortStableFunc(p.Items, func(a, b wire.Template) int { return strings.Compare(a.Name, b.Name) })
-	return p, err
 }
 
 // callCode runs code in the session that the request names, or in a new one.
@@ -70,7 +51,7 @@ func (c *call) callCode() error {
 		return c.send(http.StatusOK, answer)
 	}
 	return c.stream(func(ctx context.Context, e *events) error {
-		req.OnOutput = e.chunk
+		req.OnOutput, req.OnResult = e.chunk, e.values(w.Values)
 		answer, err := c.codeIn(ctx, w, req, e)
 		if err != nil {
 			return err
@@ -91,7 +72,7 @@ func (c *call) codeIn(ctx context.Context, w wire.CodeCall, req cove.CodeRequest
 		if err != nil {
 			return answer, err
 		}
-		id, answer.SessionCreated, answer.Template = s.ID, s.Created, s.Spec.Template
+		id, answer.SessionCreated = s.ID, s.Created
 		if e != nil {
 			_ = e.send(wire.OnSession, "", wire.SessionOf(s)) // texts and numbers always are JSON
 		}
@@ -109,19 +90,21 @@ func (c *call) codeIn(ctx context.Context, w wire.CodeCall, req cove.CodeRequest
 	return answer, nil
 }
 
-// analyze asks the policy. Whoever may look at the platform may ask.
+// analyze asks the policy. Whoever may look at the platform may ask about
+// commands, and whoever may run the rest about that.
 func (c *call) analyze(w wire.AnalyzeRequest) (none wire.Analysis, err error) {
+	switch things := given(w.Command) + given(w.Code) + given(w.SQL) + given(w.PythonCode); {
+	case things > 1:
+		return none, cove.InvalidField("command", "stands beside code, sql or python_code; ask about one thing at a time")
+	case w.Code != nil:
+		return c.analyzeCode(w)
+	case w.SQL != nil || w.PythonCode != nil:
+		return c.analyzeRun(w)
+	}
 	if _, err := c.platform.Admin().Stats(c.r.Context()); err != nil {
 		return none, err
 	}
-	switch given := w.Command != nil; {
-	case given && (w.Code != nil || w.SQL != nil), w.Code != nil && w.SQL != nil:
-		return none, cove.InvalidField("command", "stands beside code or sql; ask about one thing at a time")
-	case w.Code != nil:
-		return none, cove.Errorf(cove.Unsupported, "this build does not look into code").Remedy("ask about a command, or run the code: a sandbox holds it")
-	case w.SQL != nil:
-		return none, cove.Errorf(cove.Unsupported, "this build does not read SQL").Remedy("ask about a command")
-	case !given:
+	if w.Command == nil {
 		return none, cove.InvalidField("command", "is missing; it is a line for the shell or a list of words")
 	}
 	if c.api.Explain == nil {
@@ -132,6 +115,35 @@ func (c *call) analyze(w wire.AnalyzeRequest) (none wire.Analysis, err error) {
 		profile = c.who.Defaults.Policy
 	}
 	return c.api.Explain(profile, cove.ExecRequest{Line: w.Command.Line, Argv: w.Command.Argv, Env: w.Env})
+}
+
+// given counts what a request holds.
+func given[T any](v *T) int {
+	if v == nil {
+		return 0
+	}
+	return 1
+}
+
+// analyzeRun asks about a question to data, for who may ask one.
+func (c *call) analyzeRun(w wire.AnalyzeRequest) (none wire.Analysis, err error) {
+	d, err := c.platform.Runs().Analyze(c.r.Context(), w.CoveRun())
+	if err != nil {
+		return none, invalidRun(err)
+	}
+	return wire.RunAnalysisOf(d), nil
+}
+
+// analyzeCode asks what is in code, for who may run some.
+func (c *call) analyzeCode(w wire.AnalyzeRequest) (none wire.Analysis, err error) {
+	if w.SessionID != "" && w.Template != "" {
+		return none, cove.InvalidField("session_id", "names a session that has its template; leave that out, or the session")
+	}
+	a, err := c.platform.Contexts(w.SessionID).Analyze(c.r.Context(), w.CoveCode())
+	if err != nil {
+		return none, err
+	}
+	return wire.AnalysisOf(a), nil
 }
 
 // verify attacks a provider. It takes a while and much of the machine, so it is

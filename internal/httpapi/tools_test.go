@@ -29,8 +29,12 @@ func TestAnalyzeRequests(t *testing.T) {
 		"nothing":       {`{}`, 400, "command: is missing"},
 		"two things":    {`{"command":"ls","sql":"x"}`, 400, "one thing at a time"},
 		"two others":    {`{"code":"x","sql":"x"}`, 400, "one thing at a time"},
-		"code":          {`{"language":"python","code":"x"}`, 501, "does not look into code"},
-		"sql":           {`{"sql":"select 1"}`, 501, "does not read SQL"},
+		"code":          {`{"language":"python","code":"x"}`, 200, `"security":{`},
+		"code, twice":   {`{"language":"python","code":"x","session_id":"s","template":"t"}`, 400, "leave that out, or the session"},
+		"sql":           {`{"sql":"select 1","dataset_id":"d"}`, 200, `"effect":"allow"`},
+		"a run's code":  {`{"python_code":"1"}`, 200, `"tables":["string-`},
+		"code and run":  {`{"python_code":"1","code":"1"}`, 400, "one thing at a time"},
+		"sql of a file": {`{"sql":"x","files":[{"name":"a","path":"a.csv"}]}`, 200, `"refusal":{`},
 		"wrong command": {`{"command":7}`, 400, "command"},
 	} {
 		a := r.send("POST", "/api/analyze", c.body)
@@ -95,7 +99,7 @@ func TestCodeWithoutASession(t *testing.T) {
 		return &cove.Session{ID: "made", Created: true, Spec: req.Spec}, nil
 	}
 	a := r.send("POST", "/api/code", `{"language":"python","code":"1","template":"t","flavor":"f"}`)
-	if a.status != 200 || !strings.Contains(a.body, `"session_created":true,"template":"t"}`) {
+	if a.status != 200 || !strings.Contains(a.body, `"session_created":true}`) {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 	if ran := r.fake.seen(cove.ContextRun); len(ran) != 1 || ran[0].Args[0] != cove.ID("made") {
@@ -138,8 +142,16 @@ func TestTemplates(t *testing.T) {
 	if a := r.send("GET", "/api/templates", ""); a.status != 200 || !strings.Contains(a.body, `"providers":["`) {
 		t.Errorf("%d %s", a.status, a.body)
 	}
+	if a := r.send("PUT", "/api/templates/web", "a tar"); a.status != 200 || !strings.Contains(a.body, `"digest":"`) {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	if a := r.send("POST", "/api/templates/web/tags", `{"as":1}`); a.status != 400 {
+		t.Errorf("%d %s", a.status, a.body)
+	}
 	r.fake.fail = cove.Errorf(cove.Denied, "no")
-	if a := r.send("GET", "/api/templates", ""); a.status != 403 {
-		t.Errorf("%d", a.status)
+	for _, c := range [][3]string{{"GET", "", ""}, {"PUT", "/web", "a tar"}, {"POST", "/web/tags", `{"as":"x"}`}, {"DELETE", "/web", ""}} {
+		if a := r.send(c[0], "/api/templates"+c[1], c[2]); a.status != 403 {
+			t.Errorf("%v: %d", c, a.status)
+		}
 	}
 }

@@ -17,9 +17,11 @@ import (
 type upload struct {
 	c     *call
 	limit time.Duration
-	whole bool  // limit is for the whole body and set already, not for each read
-	err   error // what ended it, but for io.EOF
+	whole bool // limit is for the whole body and set already, not for each read
 	calm  func()
+
+	mu  sync.Mutex // a reader that blocks may outlive the call that it was given to
+	err error      // what ended it, but for io.EOF; guarded by mu
 }
 
 func (u *upload) Read(p []byte) (int, error) {
@@ -29,8 +31,8 @@ func (u *upload) Read(p []byte) (int, error) {
 	if !u.whole {
 		_ = u.c.control.SetReadDeadline(time.Now().Add(u.limit))
 	}
-	if u.err = cutOff(u.c.r.Context()); u.err != nil { // after the deadline, which would undo the one that wakes us
-		return 0, u.err
+	if err := cutOff(u.c.r.Context()); err != nil { // after the deadline, which would undo the one that wakes us
+		return 0, u.failed(err)
 	}
 	n, err := u.c.r.Body.Read(p)
 	switch {
@@ -38,15 +40,20 @@ func (u *upload) Read(p []byte) (int, error) {
 		return n, nil
 	case errors.Is(err, io.EOF):
 		u.calm()
-		u.c.read = true
+		u.c.read.Store(true)
 		_ = u.c.control.SetReadDeadline(time.Time{})
 		return n, io.EOF
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		u.err = cove.Wrap(cove.Timeout, err, "the body did not arrive within %s; send it again", u.limit)
-	default:
-		u.err = cove.Wrap(cove.Canceled, err, "the client went away before its body was whole")
+		return n, u.failed(cove.Wrap(cove.Timeout, err, "the body did not arrive within %s; send it again", u.limit))
 	}
-	return n, u.err
+	return n, u.failed(cove.Wrap(cove.Canceled, err, "the client went away before its body was whole"))
+}
+
+func (u *upload) failed(err error) error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.err = err
+	return err
 }
 
 // upload returns the body of the request as a stream.
@@ -55,6 +62,8 @@ func (c *call) upload() *upload { return &upload{c: c, limit: c.api.Stall} }
 // settle ends a request whose body may not have been read whole. It returns
 // the body's own error where that is the reason for err.
 func (u *upload) settle(err error) error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
 	if err != nil && u.err != nil {
 		return u.err
 	}
@@ -66,7 +75,7 @@ func (u *upload) settle(err error) error {
 const linger = 5 * time.Second
 
 // unread reports whether the client may still be sending a body.
-func (c *call) unread() bool { return !c.read && c.r.Body != http.NoBody }
+func (c *call) unread() bool { return !c.read.Load() && c.r.Body != http.NoBody }
 
 // refuse answers with err at once, whether or not the body has been read.
 func (c *call) refuse(err error) {

@@ -3,7 +3,6 @@
 package keeper
 
 import (
-	"errors"
 	"io"
 	"os"
 	"sync"
@@ -77,20 +76,7 @@ func (p *program) pump(f *os.File, to io.Writer) {
 		}
 		return nil
 	}
-	buf := make([]byte, chunk)
-	for {
-		n, err := f.Read(buf)
-		if n > 0 && take(buf[:n]) != nil {
-			return
-		}
-		if errors.Is(err, os.ErrDeadlineExceeded) {
-			_ = protocol.Drain(f, take)
-			return
-		}
-		if err != nil {
-			return
-		}
-	}
+	protocol.Pump(f, chunk, take)
 }
 
 // closeOut closes a stream, and the log with the last.

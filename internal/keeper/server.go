@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/cove-sandbox/cove/internal/flock"
 )
 
 // Name is what argv[0] of a keeper is, by which an executable that is more than
@@ -155,8 +157,11 @@ func takeLock(path string) (*os.File, error) {
 	}
 	late := time.After(lockTime.long())
 	for {
-		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if err == nil {
+		ok, err := flock.Try(f, flock.Exclusive)
+		if err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
+		if ok {
 			_ = f.Truncate(0)
 			_, err = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
 			return f, err

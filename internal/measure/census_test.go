@@ -31,12 +31,12 @@ func TestParseStat(t *testing.T) {
 	}
 }
 
-func TestParsePrivate(t *testing.T) {
-	got, err := measure.ParsePrivate("5600-7fff ---p 00000000 00:00 0 [rollup]\nRss:    900 kB\nPrivate_Clean:      12 kB\nPrivate_Dirty:     100 kB\nPrivate_Hugetlb:  5 kB\n")
-	if err != nil || got != 112*cove.KiB {
-		t.Errorf("%d, %v", got, err)
+func TestParseMemory(t *testing.T) {
+	private, share, err := measure.ParseMemory("5600-7fff ---p 00000000 00:00 0 [rollup]\nRss:    900 kB\nPss:    300 kB\nPss_Anon:    7 kB\nPrivate_Clean:      12 kB\nPrivate_Dirty:     100 kB\nPrivate_Hugetlb:  5 kB\n")
+	if err != nil || private != 112*cove.KiB || share != 300*cove.KiB {
+		t.Errorf("%d, %d, %v", private, share, err)
 	}
-	if _, err := measure.ParsePrivate("Private_Clean: many kB\n"); err == nil {
+	if _, _, err := measure.ParseMemory("Private_Clean: many kB\n"); err == nil {
 		t.Error("many is a number")
 	}
 }

@@ -10,7 +10,7 @@ import (
 
 func ParseStat(text string) (parent int, began string, ok bool) { return parseStat(text) }
 
-func ParsePrivate(rollup string) (cove.Bytes, error) { return parsePrivate(rollup) }
+func ParseMemory(rollup string) (private, share cove.Bytes, err error) { return parseMemory(rollup) }
 
 func IsNamespace(name string) bool { return isNamespace(name) }
 

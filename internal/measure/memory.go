@@ -11,6 +11,7 @@ import (
 type Memory struct {
 	Sessions  int        `json:"sessions"`  // that were alive at once
 	Private   cove.Bytes `json:"private"`   // of one: memory shared with no other process
+	Share     cove.Bytes `json:"share"`     // of one: that, and its part of what it shares
 	Processes float64    `json:"processes"` // of one
 
 	// What the provider itself keeps, however many sandboxes there are.
@@ -42,28 +43,32 @@ func (s *Stage) Idle(ctx context.Context, sessions int) (m Memory, err error) {
 			return m, err
 		}
 	}
+	return memoryOf(sessions, before, s.own)
+}
+
+// memoryOf counts what sessions keep: the processes that are there now and were not
+// before. Those of own are the provider's.
+func memoryOf(sessions int, before, own map[process]bool) (m Memory, err error) {
 	after, err := family()
 	if err != nil {
 		return m, err
 	}
-	all, err := total(after, func(p process) bool { return !before[p] })
+	theirs, err := total(after, func(p process) bool { return !before[p] })
 	if err != nil {
 		return m, err
 	}
-	own, err := total(after, func(p process) bool { return s.own[p] })
-	if err != nil {
-		return m, err
-	}
+	its, err := total(after, func(p process) bool { return own[p] })
+	n := cove.Bytes(sessions)
 	return Memory{
-		Sessions: sessions, Private: all.private / cove.Bytes(sessions), Processes: float64(all.count) / float64(sessions),
-		ProviderPrivate: own.private, ProviderProcesses: own.count,
-	}, nil
+		Sessions: sessions, Private: theirs.private / n, Share: theirs.share / n, Processes: float64(theirs.count) / float64(sessions),
+		ProviderPrivate: its.private, ProviderProcesses: its.count,
+	}, err
 }
 
 // holding is what some processes keep.
 type holding struct {
-	private cove.Bytes
-	count   int
+	private, share cove.Bytes
+	count          int
 }
 
 func total(all map[process]bool, counts func(process) bool) (h holding, err error) {
@@ -71,11 +76,12 @@ func total(all map[process]bool, counts func(process) bool) (h holding, err erro
 		if !counts(p) {
 			continue
 		}
-		n, err := p.private()
+		private, share, err := p.memory()
 		if err != nil {
 			return h, cove.Wrap(cove.Unavailable, err, "the memory of a sandbox cannot be read").Remedy("measure as root")
 		}
-		h.private += n
+		h.private += private
+		h.share += share
 		h.count++
 	}
 	return h, nil

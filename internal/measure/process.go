@@ -97,31 +97,36 @@ func Resident(pid int) (cove.Bytes, error) {
 	return 0, fmt.Errorf("%s says nothing of memory", p.file("status")) // a zombie
 }
 
-// private returns the memory that a process shares with no other; 0 of one
-// that has ended.
-func (p process) private() (cove.Bytes, error) {
+// memory returns what a process shares with no other, and that with its part of
+// what it shares; 0 of one that has ended.
+func (p process) memory() (private, share cove.Bytes, err error) {
 	text, err := os.ReadFile(p.file("smaps_rollup"))
 	if gone(err) {
-		return 0, nil
+		return 0, 0, nil
 	}
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	return parsePrivate(string(text))
+	return parseMemory(string(text))
 }
 
-func parsePrivate(rollup string) (cove.Bytes, error) {
-	var sum cove.Bytes
+func parseMemory(rollup string) (private, share cove.Bytes, err error) {
 	for line := range strings.Lines(rollup) {
 		name, rest, _ := strings.Cut(line, ":")
-		if name != "Private_Clean" && name != "Private_Dirty" {
+		var to *cove.Bytes
+		switch name {
+		case "Private_Clean", "Private_Dirty":
+			to = &private
+		case "Pss":
+			to = &share
+		default:
 			continue
 		}
 		n, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
 		if err != nil {
-			return 0, fmt.Errorf("smaps_rollup: %w", err)
+			return 0, 0, fmt.Errorf("smaps_rollup: %w", err)
 		}
-		sum += cove.Bytes(n) * cove.KiB
+		*to += cove.Bytes(n) * cove.KiB
 	}
-	return sum, nil
+	return private, share, nil
 }

@@ -126,7 +126,7 @@ func (s *Stage) Solo() (c Contender, ok bool) {
 	if !ok || !slices.Contains(s.caps.Powers, cove.PowerSolo) {
 		return c, false
 	}
-	mold := cove.Mold{Provider: s.provider.Name(), Template: s.spec.Template, Workspace: s.spec.Workspace.Kind, Solo: true}
+	mold := cove.Mold{Provider: s.provider.Name(), Template: s.spec.Template, Workspace: s.spec.Workspace.Kind, Solo: true, Resources: s.spec.Resources}
 	return Contender{Name: "create, true, destroy, for one program", Run: func(ctx context.Context) error {
 		spare, err := soloist.PrepareSolo(ctx, mold)
 		if err != nil {

@@ -80,6 +80,7 @@ func (j *judge) code(req *cove.CodeRequest) {
 		j.refuse(place{}, RuleEmpty, "", "there is no code")
 		return
 	}
+	j.environment(req.Env)
 	if req.Language == "bash" {
 		j.line(script{src: newSource(req.Code, nil), lang: bash})
 		return

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/scope"
 )
 
 // Config is what a Policy is made from. The zero value has the built-in
@@ -14,20 +15,27 @@ type Config struct {
 	Profiles []Profile `json:"profiles,omitempty"`
 	// Default is the profile of sessions that name none; "" means no profile.
 	Default string `json:"default,omitempty"`
+	// Imports is about Python code.
+	Imports Imports `json:"imports,omitzero"`
 }
 
 // Policy judges actions. It is immutable and safe for concurrent use.
 type Policy struct {
 	lists    map[string]*list
 	fallback string
+	imports  cove.ImportMode
+	modules  modules
 }
 
-var _ cove.Policy = (*Policy)(nil)
+var _ cove.ImportPolicy = (*Policy)(nil)
 
-// New returns a policy, or Invalid for a profile that cannot be used and for a
+// New returns a policy, or Invalid for rules that cannot be used and for a
 // default that does not exist.
 func New(cfg Config) (*Policy, error) {
-	p := &Policy{lists: map[string]*list{}, fallback: cfg.Default}
+	if err := cfg.Imports.Validate(); err != nil {
+		return nil, err
+	}
+	p := &Policy{lists: map[string]*list{}, fallback: cfg.Default, imports: cfg.Imports.Mode, modules: newModules(cfg.Imports)}
 	for _, builtin := range []Profile{AgentBash()} {
 		p.lists[builtin.Name] = newList(builtin)
 	}
@@ -57,8 +65,12 @@ func (p *Policy) unknown(field, name string) error {
 // layer says which word at which place is the reason; places are those of a
 // shell line, and an argv has none.
 func (p *Policy) Decide(a cove.Action) cove.Decision {
-	if r := authorize(a); r != nil {
+	if r := scope.Authorize(a); r != nil {
 		return cove.Decision{Effect: cove.Deny, Layer: cove.Authorization, Refusal: r}
 	}
-	return p.content(a)
+	d := p.content(a)
+	if r := p.importing(a); r != nil && d.Effect != cove.Deny {
+		return cove.Decision{Effect: cove.Deny, Layer: cove.Content, Refusal: r}
+	}
+	return d
 }

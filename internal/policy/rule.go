@@ -1,8 +1,10 @@
 package policy
 
+import "github.com/cove-sandbox/cove/internal/scope"
+
 // The rules that a refusal can name, in Refusal.Rule.
 const (
-	RuleScope      = "scope"                   // the principal lacks the scope that the verb needs
+	RuleScope      = scope.Rule                // the principal lacks the scope that the verb needs
 	RuleProfile    = "unknown profile"         // the session names a profile that is not configured
 	RuleLanguage   = "language"                // code in a language whose interpreter is not on the list
 	RuleEmpty      = "nothing to judge"        // a command was expected and none came
@@ -27,5 +29,6 @@ const (
 	RuleAwk        = "awk program"             // awk code that runs commands, or cannot be read
 	RuleSed        = "sed script"              // sed code that runs commands, or cannot be read
 	RulePython     = "python code"             // python code that is not on the safe side
+	RuleImport     = "import"                  // Python code that imports a module on the list, or cannot be read
 	RuleShell      = "shell"                   // a shell that runs what cannot be read
 )

@@ -137,27 +137,38 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// refuse answers in place of a program.
-func (a *answer) refuse(err error) {
-	if a.status != 0 {
-		return
-	}
+// plain is what people read of a request that no program answered.
+func plain(_ cove.ID, _ int, err error) (status int, contentType, text string) {
 	status, ok := statuses[cove.CodeOf(err)]
 	if !ok {
 		status = http.StatusInternalServerError
 	}
+	text = "Cove: " + cove.MessageOf(err) + "\n"
+	if remedy := cove.RemedyOf(err); remedy != "" {
+		text += remedy + "\n"
+	}
+	return status, "text/plain; charset=utf-8", text
+}
+
+// refuse answers in place of a program.
+func (v *visit) refuse(err error) {
+	a := v.w
+	if a.status != 0 {
+		return
+	}
+	say := v.cfg.Refusal
+	if say == nil {
+		say = plain
+	}
+	status, kind, text := say(v.at.session, v.at.port, err)
 	head := a.Header()
 	clear(head)
-	head.Set("Content-Type", "text/plain; charset=utf-8")
+	head.Set("Content-Type", kind)
 	head.Set("X-Content-Type-Options", "nosniff")
 	head.Set("Content-Security-Policy", "default-src 'none'")
 	head.Set("Cache-Control", "no-store")
 	if status == http.StatusTooManyRequests {
 		head.Set("Retry-After", "1")
-	}
-	text := "Cove: " + cove.MessageOf(err) + "\n"
-	if remedy := cove.RemedyOf(err); remedy != "" {
-		text += remedy + "\n"
 	}
 	a.mu.Lock()
 	a.refusing = true

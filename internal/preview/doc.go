@@ -13,6 +13,9 @@
 // connection over which nothing goes for a while is ended, and so is every one whose
 // ticket is good no more.
 //
+// Where the configuration says so, a door of other clients' has no tickets: each
+// request is judged by itself.
+//
 // Everything inside is hostile and so is every client. The package must not serve a
 // host that is not below its domain, hold a ticket in a log, decide who may reach a
 // port (the platform does), or keep a connection to a sandbox that nobody uses.

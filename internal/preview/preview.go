@@ -10,8 +10,8 @@ import (
 	"github.com/cove-sandbox/cove"
 )
 
-// Config is what previews need. Domain, Redeem and Platform must be set; the rest
-// has defaults.
+// Config is what previews need. Domain, Platform and one of Redeem and Open must be
+// set; the rest has defaults.
 type Config struct {
 	// Domain is what every preview's host is below, in lower case.
 	Domain string
@@ -23,6 +23,15 @@ type Config struct {
 	// Redeem returns what a ticket of a kind grants and whom it acts for. done, if
 	// not nil, is called when the request is over.
 	Redeem func(ctx context.Context, ticket string, kind cove.GrantKind) (g cove.Grant, p cove.Principal, done func(), err error)
+	// Open, if not nil, takes the place of tickets: it says whom a request to a port
+	// acts for, or refuses it. It is asked again while the request lasts. There are
+	// no cookies of ours then, so a page of any origin may ask, and a program gets
+	// an Authorization or X-API-Key that does not hold a key of Cove's. done, if not
+	// nil, is called when the request is over.
+	Open func(ctx context.Context, session cove.ID, port int, r *http.Request) (p cove.Principal, done func(), err error)
+	// Refusal says in which words a request that no program answered is refused.
+	// The default is a line of text for people.
+	Refusal func(session cove.ID, port int, err error) (status int, contentType, text string)
 	// Platform returns the platform bound to a principal.
 	Platform func(cove.Principal) cove.Platform
 	// Logger gets one line for each request. The default throws them away.
@@ -76,11 +85,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	v := &visit{Handler: h, w: a, r: r, at: at}
 	defer func() { h.log(v, start) }() // also where the proxy breaks off by panic
 	if !ok {
-		a.refuse(cove.Errorf(cove.NotFound, "there is no preview of this name"))
+		v.refuse(cove.Errorf(cove.NotFound, "there is no preview of this name"))
 		return
 	}
 	if err := v.serve(); err != nil {
-		a.refuse(err)
+		v.refuse(err)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httputil"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -23,7 +24,7 @@ func (v *visit) proxy(inside net.Conn) *httputil.ReverseProxy {
 	return &httputil.ReverseProxy{
 		Rewrite:        v.rewrite,
 		ModifyResponse: v.tame,
-		ErrorHandler:   func(_ http.ResponseWriter, r *http.Request, err error) { v.w.refuse(v.blame(r.Context(), err)) },
+		ErrorHandler:   func(_ http.ResponseWriter, r *http.Request, err error) { v.refuse(v.blame(r.Context(), err)) },
 		ErrorLog:       slog.NewLogLogger(v.cfg.Logger.Handler(), slog.LevelDebug),
 		FlushInterval:  -1, // events are for now
 		Transport: &http.Transport{
@@ -35,7 +36,21 @@ func (v *visit) proxy(inside net.Conn) *httputil.ReverseProxy {
 
 // credentials are the headers by which callers are known to Cove, or by which a
 // proxy before it would be believed.
-var credentials = []string{"Authorization", "Proxy-Authorization", "X-Api-Key", "X-Real-Ip"}
+var credentials = []string{"Authorization", "Proxy-Authorization", "X-Api-Key", "X-Real-Ip", "E2b-Traffic-Access-Token"}
+
+// own are those of them that a program may want for itself, at a door where Cove
+// wants none.
+var own = []string{"Authorization", "X-Api-Key"}
+
+// secretOfCove reports whether a header holds a key of Cove's in one of its forms.
+func secretOfCove(value string) bool {
+	for _, prefix := range []string{"cove_", "e2b_", "msb_"} {
+		if strings.Contains(value, prefix) {
+			return true
+		}
+	}
+	return false
+}
 
 // rewrite makes the request that the program gets.
 func (v *visit) rewrite(p *httputil.ProxyRequest) {
@@ -44,7 +59,9 @@ func (v *visit) rewrite(p *httputil.ProxyRequest) {
 	p.Out.URL.RawQuery = withoutTicket(p.In.URL.RawQuery)
 	p.Out.Host = p.In.Host // what it compares an Origin with
 	for _, name := range credentials {
-		head.Del(name)
+		if v.cfg.Open == nil || !slices.Contains(own, name) || slices.ContainsFunc(head.Values(name), secretOfCove) {
+			head.Del(name)
+		}
 	}
 	for name := range head {
 		if strings.HasPrefix(name, "X-Forwarded-") {

@@ -46,16 +46,20 @@ func (v *visit) serve() error {
 	if v.r.Method == http.MethodConnect || v.r.Method == http.MethodTrace {
 		return cove.Errorf(cove.Invalid, "a preview has no method %s", v.r.Method)
 	}
-	done, err := v.redeem()
+	admit := v.redeem
+	if v.cfg.Open != nil {
+		admit = v.open
+	}
+	done, err := admit()
 	if err != nil {
 		return err
 	}
 	defer done()
-	if v.linked && (v.r.Method == http.MethodGet || v.r.Method == http.MethodHead) {
+	if v.cfg.Open == nil && v.linked && (v.r.Method == http.MethodGet || v.r.Method == http.MethodHead) {
 		v.welcome()
 		return nil
 	}
-	if !v.linked && v.foreign() {
+	if v.cfg.Open == nil && !v.linked && v.foreign() {
 		return cove.Errorf(cove.Denied, "another site made this browser send the request, and a preview answers its own pages only")
 	}
 	leave, err := v.enter(v.at.session)
@@ -95,6 +99,19 @@ func (v *visit) redeem() (done func(), err error) {
 		return done, nil
 	}
 	return nil, err
+}
+
+// open finds whom a request without a ticket acts for.
+func (v *visit) open() (done func(), err error) {
+	v.who, done, err = v.cfg.Open(v.r.Context(), v.at.session, v.at.port, v.r)
+	if done == nil {
+		done = func() {}
+	}
+	if err != nil {
+		done()
+		return nil, err
+	}
+	return done, nil
 }
 
 // welcome turns the ticket of a link into a cookie.
@@ -163,8 +180,12 @@ var (
 
 // pass lets the request in and the answer out.
 func (v *visit) pass() error {
-	ctx, over := context.WithDeadlineCause(v.r.Context(), v.grant.ExpiresAt, errOver)
-	defer over()
+	ctx := v.r.Context()
+	if v.cfg.Open == nil {
+		var over context.CancelFunc
+		ctx, over = context.WithDeadlineCause(ctx, v.grant.ExpiresAt, errOver)
+		defer over()
+	}
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	inside, err := v.cfg.Platform(v.who).Ports(v.at.session).Dial(ctx, v.at.port)
@@ -186,8 +207,23 @@ func (v *visit) pass() error {
 	return nil
 }
 
-// recheck ends the visit when its ticket is good no more: the key that it acts for
-// may be revoked while a WebSocket is open.
+// good asks again whether the request may go on.
+func (v *visit) good(ctx context.Context) error {
+	var done func()
+	var err error
+	if v.cfg.Open != nil {
+		_, done, err = v.cfg.Open(ctx, v.at.session, v.at.port, v.r)
+	} else {
+		_, _, done, err = v.cfg.Redeem(ctx, v.ticket, cove.GrantPort)
+	}
+	if done != nil {
+		done()
+	}
+	return err
+}
+
+// recheck ends the visit when it is let in no more: the key that it acts for may be
+// revoked while a WebSocket is open.
 func (v *visit) recheck(ctx context.Context, end context.CancelCauseFunc) {
 	tick := time.NewTicker(v.cfg.Recheck)
 	defer tick.Stop()
@@ -197,11 +233,7 @@ func (v *visit) recheck(ctx context.Context, end context.CancelCauseFunc) {
 			return
 		case <-tick.C:
 		}
-		_, _, done, err := v.cfg.Redeem(ctx, v.ticket, cove.GrantPort)
-		if done != nil {
-			done()
-		}
-		if cove.CodeOf(err) == cove.Unauthenticated {
+		if err := v.good(ctx); cove.CodeOf(err) == cove.Unauthenticated {
 			end(err)
 			return
 		}

@@ -1,6 +1,7 @@
 package spool
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"os"
@@ -25,6 +26,7 @@ type Log struct {
 
 	mu       sync.Mutex
 	total    [2]int64 // written; guarded by mu, as are all below
+	lines    [2]int64 // newlines among them
 	kept     [2]int64 // of these, the ones that Page can read
 	index    []entry  // the blocks in the file
 	current  block    // what follows them
@@ -133,7 +135,10 @@ func (l *Log) keep(s side, p []byte) {
 		l.ends[s].add(p, int(l.cfg.Budget))
 	}
 	l.total[s] += int64(len(p))
+	l.lines[s] += int64(bytes.Count(p, newline))
 }
+
+var newline = []byte{'\n'}
 
 // makeRoom is called when accept finds none.
 func (l *Log) makeRoom() {

@@ -100,10 +100,10 @@ func TestShortOutputStaysInMemory(t *testing.T) {
 	write(t, l, cove.Stdout, "too late")
 
 	stdout, stderr := l.Summary()
-	if d := cmp.Diff(cove.Output{Data: []byte("one\ntwo\n"), Bytes: 8}, stdout); d != "" {
+	if d := cmp.Diff(cove.Output{Data: []byte("one\ntwo\n"), Bytes: 8, Lines: 2}, stdout); d != "" {
 		t.Error(d)
 	}
-	if d := cmp.Diff(cove.Output{Data: []byte("oops\n"), Bytes: 5}, stderr); d != "" {
+	if d := cmp.Diff(cove.Output{Data: []byte("oops\n"), Bytes: 5, Lines: 1}, stderr); d != "" {
 		t.Error(d)
 	}
 	want := []cove.Chunk{

@@ -57,7 +57,7 @@ func (m *model) page(r cove.OutputRange) *cove.OutputPage {
 func (m *model) summary(s cove.Stream, budget int64) (o cove.Output) {
 	whole := &model{max: 1 << 40, all: m.all, side: m.side}
 	text, written := whole.selected(s)
-	o.Bytes, o.Truncated = written, written > budget
+	o.Bytes, o.Lines, o.Truncated = written, int64(bytes.Count(text, []byte("\n"))), written > budget
 	if !o.Truncated {
 		o.Data = text
 		return o

@@ -158,6 +158,7 @@ func (l *Log) restore() error {
 // adopt takes over a footer whose blocks must lie in the first size bytes.
 func (l *Log) adopt(f *footer, size int64) error {
 	l.total, l.kept, l.summary = f.Total, f.Kept, &f.Summary
+	l.lines = [2]int64{f.Summary[out].Lines, f.Summary[errs].Lines}
 	if f.Failure != "" {
 		l.failure = cove.Errorf(cove.Unavailable, "%s", f.Failure)
 	}

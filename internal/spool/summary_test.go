@@ -32,7 +32,7 @@ func TestHeadAndTail(t *testing.T) {
 				write(t, l, cove.Stderr, c.text)
 				l.Close()
 				_, got := l.Summary()
-				want := cove.Output{Data: []byte(c.want), Bytes: int64(len(c.text)), Truncated: c.text != c.want}
+				want := cove.Output{Data: []byte(c.want), Bytes: int64(len(c.text)), Lines: int64(strings.Count(c.text, "\n")), Truncated: c.text != c.want}
 				if d := cmp.Diff(want, got); d != "" {
 					t.Errorf("with %d bytes of memory: %s", memory, d)
 				}

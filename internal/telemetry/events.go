@@ -21,6 +21,7 @@ const (
 	fileDownloaded  = "file_downloaded"
 	validationFails = "validation_failed" // the form of a request, or a command that policy blocks
 	limitExceeded   = "resource_limit_exceeded"
+	runEnded        = "run_ended" // a question to data has an answer
 )
 
 // events writes what operators and their tools look for into the log.
@@ -54,6 +55,9 @@ func (l events) happened(ctx context.Context, h cove.Happening) {
 		if h.Cause == cove.ReasonSessionExpired {
 			l.write(ctx, slog.LevelInfo, sessionExpired, h.Observed, h.Wall)
 		}
+	case cove.RunEnded:
+		l.write(ctx, slog.LevelInfo, runEnded, h.Observed, h.Wall, slog.String("run_id", string(h.Run)),
+			slog.String("query_type", string(h.Query)), slog.String("status", h.Status), slog.String("error_type", h.Fault))
 	case cove.FileDownloaded:
 		l.write(ctx, slog.LevelInfo, fileDownloaded, h.Observed, h.Wall, slog.Int64("bytes", h.Bytes))
 	case cove.ProgramEnded:

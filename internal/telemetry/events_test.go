@@ -59,6 +59,10 @@ func TestEvents(t *testing.T) {
 			},
 		},
 		{
+			name: "a question", note: &cove.Happening{Kind: cove.RunEnded, Run: "r1", Query: cove.QuerySQL, Status: "error", Fault: cove.RunSQLFailed},
+			want: []string{"level=INFO msg=run_ended " + who + " duration_ms=1500 run_id=r1 query_type=sql status=error error_type=SQL_EXECUTION_ERROR"},
+		},
+		{
 			name: "blocked", act: &cove.Ending{Observed: of(cove.ProcessExec), Outcome: cove.Blocked, Code: cove.Denied},
 			want: []string{"level=INFO msg=validation_failed " + acted + " verb=process.exec code=denied outcome=blocked"},
 		},
@@ -114,7 +118,7 @@ func TestRequestsBeforeTheRoad(t *testing.T) {
 		lines []string
 	}{
 		{"fine", nil, "", nil},
-		{"not JSON", cove.Errorf(cove.Invalid, "no"), "validation_failed", []string{`cove_validation_failures_total{verb="request"} 1`}},
+		{"not JSON", cove.Errorf(cove.Invalid, "no"), "validation_failed", []string{`cove_validation_failures_total{provider="none",verb="request"} 1`}},
 		{"too often", cove.Errorf(cove.Exhausted, "no").Reason(cove.ReasonRateLimited), "resource_limit_exceeded", []string{`cove_limit_violations_total{limit="rate",provider="none"} 1`}},
 		{"too large", cove.Errorf(cove.Invalid, "no").Reason("body_too_large"), "resource_limit_exceeded", []string{`cove_limit_violations_total{limit="body_size",provider="none"} 1`}},
 		{"no key", cove.Errorf(cove.Unauthenticated, "no"), "", nil},

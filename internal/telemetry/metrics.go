@@ -32,11 +32,14 @@ type metrics struct {
 	gauges    *gauges
 	providers []string
 
-	created, reused, expired, evicted, closed *prometheus.CounterVec // sessions
-	lifetime, opening                         *prometheus.HistogramVec
+	created, reused, expired, evicted, closed, instead *prometheus.CounterVec // sessions
+	lifetime, opening                                  *prometheus.HistogramVec
 
 	commands, actions                    *prometheus.CounterVec
 	commandTime, actionTime, journalTime *prometheus.HistogramVec
+
+	runs    *prometheus.CounterVec // questions to data
+	runTime *prometheus.HistogramVec
 
 	pool, limits, refusals, retries, notes   *prometheus.CounterVec
 	uploads, uploaded, downloads, downloaded *prometheus.CounterVec
@@ -64,18 +67,22 @@ func newMetrics(cfg Config) *metrics {
 		expired:  count("sessions_expired_total", "Sessions whose idle time or lifetime ran out.", "provider"),
 		evicted:  count("sessions_evicted_total", "Sessions that were stopped to make room.", "provider"),
 		closed:   count("sessions_ended_total", "Sessions that ended, by cause.", "provider", "cause"),
+		instead:  count("sessions_fallback_total", "Sessions that another provider serves than the one that was to.", "provider", "instead_of"),
 		lifetime: times("session_lifetime_seconds", "How long sessions lived.", lives, "provider"),
 		opening:  times("session_open_seconds", "How long opening took, with the wait for room.", long, "provider", "how"),
 
 		commands:    count("commands_total", "Programs and pieces of code, by how they went.", "provider", "verb", "outcome"),
 		commandTime: times("command_duration_seconds", "How long programs and code ran.", long, "provider", "verb"),
-		actions:     count("actions_total", "What callers did, by the code of the error.", "verb", "code"),
-		actionTime:  times("action_duration_seconds", "How long it took.", fast, "verb"),
+		actions:     count("actions_total", "What callers did, by the code of the error.", "provider", "verb", "code"),
+		actionTime:  times("action_duration_seconds", "How long it took.", fast, "provider", "verb"),
 		journalTime: times("journal_duration_seconds", "How long actions waited for the journal.", fast, "part"),
+
+		runs:    count("runs_total", "Questions to data, by how they were answered.", "provider", "query_type", "status", "error_type"),
+		runTime: times("run_seconds", "How long answers to questions took, with the making of sandboxes.", long, "provider", "query_type"),
 
 		pool:       count("pool_takes_total", "Sessions that found a sandbox ready, or not.", "provider", "result"),
 		limits:     count("limit_violations_total", "Limits that were reached.", "provider", "limit"),
-		refusals:   count("validation_failures_total", "Requests that were refused for what they asked.", "verb"),
+		refusals:   count("validation_failures_total", "Requests that were refused for what they asked.", "provider", "verb"),
 		retries:    count("retries_total", "Actions that a client tried again in a new session.", "provider", "verb", "outcome"),
 		notes:      count("notes_total", "What the engine did by itself, by the journal's word.", "provider", "kind"),
 		uploads:    count("files_uploaded_total", "Files and archives that were written.", "provider"),
@@ -98,6 +105,11 @@ func (m *metrics) begin() {
 	for _, provider := range m.providers {
 		for _, v := range []*prometheus.CounterVec{m.created, m.reused, m.expired, m.evicted} {
 			v.WithLabelValues(provider)
+		}
+		for _, was := range m.providers {
+			if was != provider {
+				m.instead.WithLabelValues(provider, was)
+			}
 		}
 		for _, cause := range causes {
 			m.closed.WithLabelValues(provider, cause)
@@ -138,8 +150,8 @@ func (m *metrics) ended(e cove.Ending, again bool) {
 	if e.Code != "" {
 		code = oneOf(errorCodes, string(e.Code))
 	}
-	m.actions.WithLabelValues(verb, code).Inc()
-	m.actionTime.WithLabelValues(verb).Observe(e.Wall().Seconds())
+	m.actions.WithLabelValues(provider, verb, code).Inc()
+	m.actionTime.WithLabelValues(provider, verb).Observe(e.Wall().Seconds())
 	if !e.Intended.IsZero() {
 		m.journalTime.WithLabelValues("intent").Observe(e.Intended.Sub(e.Decided).Seconds())
 		if !e.Done.IsZero() {
@@ -162,7 +174,7 @@ func (m *metrics) ended(e cove.Ending, again bool) {
 		m.limits.WithLabelValues(provider, l).Inc()
 	}
 	if invalid(e) {
-		m.refusals.WithLabelValues(verb).Inc()
+		m.refusals.WithLabelValues(provider, verb).Inc()
 	}
 	if again {
 		outcome := "success"
@@ -196,6 +208,14 @@ func (m *metrics) happened(h cove.Happening) {
 		if l := limitOf(h.Outcome, ""); l != "" {
 			m.limits.WithLabelValues(provider, l).Inc()
 		}
+	case cove.RunEnded:
+		kind := "none"
+		if h.Fault != "" {
+			kind = oneOf(cove.RunErrorTypes(), h.Fault)
+		}
+		query := oneOf([]string{string(cove.QuerySQL), string(cove.QueryPython)}, string(h.Query))
+		m.runs.WithLabelValues(provider, query, oneOf([]string{"success", "error", "timeout"}, h.Status), kind).Inc()
+		m.runTime.WithLabelValues(provider, query).Observe(h.Wall.Seconds())
 	case cove.FileDownloaded:
 		m.downloads.WithLabelValues(provider).Inc()
 		m.downloaded.WithLabelValues(provider).Add(float64(h.Bytes))
@@ -205,6 +225,9 @@ func (m *metrics) happened(h cove.Happening) {
 		m.notes.WithLabelValues(provider, oneOf(notes, h.Kind)).Inc()
 		if h.Kind == noteEvicted {
 			m.evicted.WithLabelValues(provider).Inc()
+		}
+		if h.Kind == noteInstead {
+			m.instead.WithLabelValues(provider, m.provider(h.Instead)).Inc()
 		}
 	}
 }

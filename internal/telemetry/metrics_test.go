@@ -36,6 +36,7 @@ func (r *rig) everything() {
 	for _, kind := range []string{cove.SessionCreated, cove.SessionReused, cove.ProgramEnded, cove.FileDownloaded, cove.PoolHit, "session.evicted"} {
 		r.Note(ctx, cove.Happening{Observed: ann, Kind: kind})
 	}
+	r.Note(ctx, cove.Happening{Observed: ann, Kind: cove.RunEnded, Query: cove.QuerySQL, Status: "success"})
 	r.Note(ctx, cove.Happening{Observed: ann, Kind: cove.SessionEnded, Cause: cove.ReasonSessionExpired})
 	r.Answered(ctx, telemetry.Answer{Method: http.MethodGet, Route: "/api", Status: 200})
 }
@@ -128,7 +129,7 @@ func TestLabelsAreBounded(t *testing.T) {
 	r.Note(t.Context(), cove.Happening{Observed: odd, Kind: cove.SessionEnded, Cause: "odd\xff"})
 	r.Answered(t.Context(), telemetry.Answer{Method: "ODD\xff", Status: 404})
 	r.wants(
-		`cove_actions_total{code="other",verb="process.exec"} 1`,
+		`cove_actions_total{code="other",provider="other",verb="process.exec"} 1`,
 		`cove_notes_total{kind="other",provider="other"} 1`,
 		`cove_sessions_ended_total{cause="other",provider="other"} 1`,
 		`cove_http_requests_total{method="other",route="none",status="404"} 1`,
@@ -165,8 +166,8 @@ func TestCommands(t *testing.T) {
 		`cove_limit_violations_total{limit="memory",provider="fake"} 1`,
 		`cove_limit_violations_total{limit="time",provider="fake"} 1`,
 		`cove_limit_violations_total{limit="tenant_quota",provider="fake"} 1`,
-		`cove_validation_failures_total{verb="process.exec"} 1`,
-		`cove_validation_failures_total{verb="session.open"} 1`,
+		`cove_validation_failures_total{provider="fake",verb="process.exec"} 1`,
+		`cove_validation_failures_total{provider="fake",verb="session.open"} 1`,
 		`cove_journal_duration_seconds_count{part="outcome"} 10`,
 	)
 }
@@ -203,4 +204,23 @@ func TestScrapesAskTheServer(t *testing.T) {
 		return false
 	}})
 	r.wants("cove_healthy 0")
+}
+
+// TestRuns: words that are not ours make no series.
+func TestRuns(t *testing.T) {
+	r := start(t)
+	for _, h := range []cove.Happening{
+		{Query: cove.QuerySQL, Status: "success"},
+		{Query: cove.QueryPython, Status: "timeout", Fault: cove.RunTimeout},
+		{Query: "cobol", Status: "odd", Fault: "ODD"},
+	} {
+		h.Observed, h.Kind, h.Wall = ann, cove.RunEnded, time.Second
+		r.Note(t.Context(), h)
+	}
+	r.wants(
+		`cove_runs_total{error_type="none",provider="fake",query_type="sql",status="success"} 1`,
+		`cove_runs_total{error_type="RUNNER_TIMEOUT",provider="fake",query_type="python",status="timeout"} 1`,
+		`cove_runs_total{error_type="other",provider="fake",query_type="other",status="other"} 1`,
+		`cove_run_seconds_count{provider="fake",query_type="sql"} 1`,
+	)
 }

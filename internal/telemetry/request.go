@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/cove-sandbox/cove"
@@ -24,7 +25,29 @@ func (t *Telemetry) Request(r *http.Request, route string) context.Context {
 	if r.Header.Get(retryHeader) != "" {
 		ctx = context.WithValue(ctx, retry{}, true)
 	}
+	ctx = context.WithValue(ctx, served{}, new(atomic.Pointer[string]))
 	return t.tracing.request(ctx, r, route)
+}
+
+// served is where the context of a request has which provider served it.
+type served struct{}
+
+// serves takes down which provider serves what a request does.
+func serves(ctx context.Context, provider string) {
+	if by, ok := ctx.Value(served{}).(*atomic.Pointer[string]); ok && provider != "" {
+		by.Store(&provider)
+	}
+}
+
+// Provider returns the provider whose sandbox a request was about, as far as that
+// is known by now, or "". The context is the one that Request gave.
+func (t *Telemetry) Provider(ctx context.Context) string {
+	if by, ok := ctx.Value(served{}).(*atomic.Pointer[string]); ok {
+		if name := by.Load(); name != nil {
+			return *name
+		}
+	}
+	return ""
 }
 
 // methods are the values of the label method.
@@ -59,7 +82,7 @@ func (t *Telemetry) Answered(ctx context.Context, a Answer) {
 			t.metrics.limits.WithLabelValues("none", limit).Inc()
 		}
 		if invalid(e) {
-			t.metrics.refusals.WithLabelValues("request").Inc()
+			t.metrics.refusals.WithLabelValues("none", "request").Inc()
 		}
 		t.events.ended(ctx, e)
 	}

@@ -44,8 +44,10 @@ func (t *Telemetry) Begin(ctx context.Context, what cove.Observed) (context.Cont
 		return ctx, nil // our own look at the engine is nobody's action
 	}
 	again := ctx.Value(retry{}) != nil
+	serves(ctx, what.Provider)
 	ctx = t.tracing.begin(ctx, what.Verb)
 	return ctx, func(e cove.Ending) {
+		serves(ctx, e.Provider)
 		t.metrics.ended(e, again)
 		t.events.ended(ctx, e)
 		t.tracing.end(ctx, e)

@@ -80,10 +80,14 @@ func invalid(e cove.Ending) bool {
 // noteEvicted is the journal's word for a session that was stopped for room.
 const noteEvicted = "session.evicted"
 
+// noteInstead is the journal's word for a session that another provider serves
+// than the one that was to.
+const noteInstead = "session.instead"
+
 // notes are the journal's words for what the engine does by itself.
 var notes = []string{
-	noteEvicted, "session.expired", "session.lost", "session.recovered", "session.aborted",
-	"process.lost", "sandbox.orphan_removed", "snapshot.aborted", "trial.lost",
+	noteEvicted, noteInstead, "session.expired", "session.lost", "session.recovered", "session.aborted", "session.paused", "session.stopped",
+	"process.lost", "sandbox.orphan_removed", "snapshot.aborted", "trial.lost", "artifact.failed",
 }
 
 // causes are why sessions end.

@@ -30,6 +30,10 @@ func New(key []byte) *Book {
 	return &Book{lasting: slices.Clone(key), fleeting: sum(key, "cove boot", boot)}
 }
 
+// Derive returns a secret of its own for another use, which is the same as long as
+// the key is.
+func (b *Book) Derive(use string) []byte { return sum(b.lasting, "cove derived", []byte(use)) }
+
 // body is a grant as it stands in a ticket.
 type body struct {
 	V       int            `json:"v"`

@@ -12,7 +12,9 @@ const (
 	OnStdout  = "stdout"  // a Chunk; the event's id is the offset after it
 	OnStderr  = "stderr"  // a Chunk
 	OnExit    = "exit"    // an Execution; the last event
+	OnBuilt   = "built"   // a Template; the last event
 	OnTrial   = "trial"   // a Trial; the last event
+	OnValue   = "value"   // a Value
 	OnResult  = "result"  // a CodeResult; the last event
 	OnQueue   = "queue"   // a QueuePlace
 	OnSession = "session" // a Session; the last event, but before code runs in it
@@ -21,6 +23,7 @@ const (
 	OnEvent   = "event"   // an Event of the journal; the event's id is its seq
 	OnFinding = "finding" // a Finding
 	OnVerdict = "verdict" // a Verdict; the last event
+	OnDone    = "done"    // a ChatAnswer; the last event
 	OnEnd     = "end"     // nothing; the last event of a list that is whole
 	OnError   = "error"   // a Problem; the last event
 )

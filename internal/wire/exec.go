@@ -22,6 +22,7 @@ type ExecRequest struct {
 	StdinBase64 []byte            `json:"stdin_base64,omitempty"`
 	TTY         *cove.WindowSize  `json:"tty,omitempty" jsonschema:"a terminal, for a background program"`
 	KeepStdin   bool              `json:"keep_stdin,omitempty" jsonschema:"leave the input of a background program open"`
+	Tag         string            `json:"tag,omitempty" jsonschema:"a word to find a background program by"`
 	Background  bool              `json:"background,omitempty" jsonschema:"answer at once with its pid"`
 }
 
@@ -29,7 +30,7 @@ type ExecRequest struct {
 func ExecRequestOf(r cove.ExecRequest, stdin []byte) ExecRequest {
 	w := ExecRequest{
 		Command: Command{Line: r.Line, Argv: r.Argv}, Workdir: r.Dir, Timeout: optional(r.Limits.Wall, time.Second),
-		MaxOutput: bytesQuantity(r.Limits.Output), Env: r.Env, TTY: r.TTY, KeepStdin: r.KeepStdin,
+		MaxOutput: bytesQuantity(r.Limits.Output), Env: r.Env, TTY: r.TTY, KeepStdin: r.KeepStdin, Tag: r.Tag,
 	}
 	if len(stdin) > 0 {
 		w.Stdin, w.StdinBase64 = texts(stdin)
@@ -39,7 +40,7 @@ func ExecRequestOf(r cove.ExecRequest, stdin []byte) ExecRequest {
 
 // Cove returns the platform's own form.
 func (w ExecRequest) Cove() (cove.ExecRequest, error) {
-	r := cove.ExecRequest{Line: w.Command.Line, Argv: w.Command.Argv, Dir: w.Workdir, Env: w.Env, TTY: w.TTY, KeepStdin: w.KeepStdin}
+	r := cove.ExecRequest{Line: w.Command.Line, Argv: w.Command.Argv, Dir: w.Workdir, Env: w.Env, TTY: w.TTY, KeepStdin: w.KeepStdin, Tag: w.Tag}
 	var err error
 	if r.Limits, err = limits(w.Timeout, w.MaxOutput); err != nil {
 		return r, err
@@ -99,6 +100,8 @@ type Execution struct {
 	StderrBase64    []byte        `json:"stderr_base64,omitempty" jsonschema:"in the place of stderr where that is not UTF-8"`
 	StdoutBytes     int64         `json:"stdout_bytes" jsonschema:"all that was written"`
 	StderrBytes     int64         `json:"stderr_bytes" jsonschema:"all that was written"`
+	StdoutLines     int64         `json:"stdout_lines" jsonschema:"newlines in all that was written"`
+	StderrLines     int64         `json:"stderr_lines" jsonschema:"newlines in all that was written"`
 	Truncated       bool          `json:"truncated" jsonschema:"something was cut; output_id has the rest"`
 	StdoutTruncated bool          `json:"stdout_truncated,omitempty"`
 	StderrTruncated bool          `json:"stderr_truncated,omitempty"`
@@ -111,16 +114,17 @@ type Execution struct {
 	PID             cove.PID      `json:"pid,omitempty" jsonschema:"of a background program"`
 	SessionID       cove.ID       `json:"session_id" jsonschema:"where it ran"`
 	Recreated       bool          `json:"session_recreated,omitempty" jsonschema:"the session had expired and a client that retries opened this one in its place: files may be gone"`
+	Cost            *cove.Cost    `json:"cost_estimate,omitempty" jsonschema:"what the provider asks for this, about; left out where the server knows no prices"`
 }
 
 // ExecutionOf returns the form of e.
 func ExecutionOf(e *cove.Execution) Execution {
 	w := Execution{
 		ExitCode: e.ExitCode, Status: statusOf(e.Result), Outcome: e.Outcome, Signal: e.Signal,
-		StdoutBytes: e.Stdout.Bytes, StderrBytes: e.Stderr.Bytes, Truncated: e.Stdout.Truncated || e.Stderr.Truncated,
+		StdoutBytes: e.Stdout.Bytes, StderrBytes: e.Stderr.Bytes, StdoutLines: e.Stdout.Lines, StderrLines: e.Stderr.Lines, Truncated: e.Stdout.Truncated || e.Stderr.Truncated,
 		StdoutTruncated: e.Stdout.Truncated, StderrTruncated: e.Stderr.Truncated, OutputID: e.OutputID,
 		ExecutionTimeMS: in(e.Wall, time.Millisecond), CPUTimeMS: in(e.CPU, time.Millisecond), PeakMemoryBytes: e.PeakMemory,
-		Refusal: e.Refusal, Provider: e.Provider, PID: e.PID, SessionID: e.Session, Recreated: e.Recreated,
+		Refusal: e.Refusal, Provider: e.Provider, PID: e.PID, SessionID: e.Session, Recreated: e.Recreated, Cost: e.Cost,
 	}
 	w.Stdout, w.StdoutBase64 = texts(e.Stdout.Data)
 	w.Stderr, w.StderrBase64 = texts(e.Stderr.Data)
@@ -135,9 +139,9 @@ func (w Execution) Cove() *cove.Execution {
 			Wall: of(w.ExecutionTimeMS, time.Millisecond), CPU: of(w.CPUTimeMS, time.Millisecond),
 		},
 		PID:      w.PID,
-		Stdout:   cove.Output{Data: untexts(w.Stdout, w.StdoutBase64), Bytes: w.StdoutBytes, Truncated: w.StdoutTruncated},
-		Stderr:   cove.Output{Data: untexts(w.Stderr, w.StderrBase64), Bytes: w.StderrBytes, Truncated: w.StderrTruncated},
-		OutputID: w.OutputID, Refusal: w.Refusal, Provider: w.Provider, Session: w.SessionID, Recreated: w.Recreated,
+		Stdout:   cove.Output{Data: untexts(w.Stdout, w.StdoutBase64), Bytes: w.StdoutBytes, Lines: w.StdoutLines, Truncated: w.StdoutTruncated},
+		Stderr:   cove.Output{Data: untexts(w.Stderr, w.StderrBase64), Bytes: w.StderrBytes, Lines: w.StderrLines, Truncated: w.StderrTruncated},
+		OutputID: w.OutputID, Refusal: w.Refusal, Provider: w.Provider, Session: w.SessionID, Recreated: w.Recreated, Cost: w.Cost,
 	}
 }
 

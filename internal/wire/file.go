@@ -18,6 +18,10 @@ type File struct {
 	Modified   time.Time  `json:"modified"`
 	Link       string     `json:"link,omitempty" jsonschema:"where a symbolic link points"`
 	LinkBase64 []byte     `json:"link_base64,omitempty"`
+
+	UID  *int              `json:"uid,omitempty" jsonschema:"whose it is, by the sandbox's numbers; left out where nobody knows"`
+	GID  *int              `json:"gid,omitempty"`
+	Meta map[string]string `json:"meta,omitempty" jsonschema:"attributes of its own"`
 }
 
 // FileType is what a file is.
@@ -62,7 +66,7 @@ func ParseMode(text string) (fs.FileMode, error) {
 
 // FileOf returns the form of f.
 func FileOf(f cove.FileInfo) File {
-	w := File{SizeBytes: f.Size, Mode: FormatMode(f.Mode), Modified: f.Modified}
+	w := File{SizeBytes: f.Size, Mode: FormatMode(f.Mode), Modified: f.Modified, UID: known(f.UID), GID: known(f.GID), Meta: f.Meta}
 	w.Path, w.PathBase64 = names(f.Path)
 	w.Link, w.LinkBase64 = names(f.Link)
 	w.Type = "other"
@@ -75,6 +79,7 @@ func FileOf(f cove.FileInfo) File {
 // Cove returns the platform's own form.
 func (w File) Cove() cove.FileInfo {
 	f := cove.FileInfo{Path: unnames(w.Path, w.PathBase64), Size: w.SizeBytes, Modified: w.Modified, Link: unnames(w.Link, w.LinkBase64)}
+	f.UID, f.GID, f.Meta = orUnknown(w.UID), orUnknown(w.GID), w.Meta
 	f.Mode, _ = ParseMode(w.Mode) // a mode that is none shows as no permissions
 	for mode, t := range fileTypes {
 		if t == w.Type {
@@ -82,6 +87,21 @@ func (w File) Cove() cove.FileInfo {
 		}
 	}
 	return f
+}
+
+// known is the number of a user or group, nil where nobody knows it.
+func known(n int) *int {
+	if n < 0 {
+		return nil
+	}
+	return &n
+}
+
+func orUnknown(n *int) int {
+	if n == nil || *n < 0 {
+		return -1
+	}
+	return *n
 }
 
 // Change is one thing that happened to a file.
@@ -139,3 +159,20 @@ func MoveRequestOf(from, to string) MoveRequest {
 func (w MoveRequest) Names() (from, to string) {
 	return unnames(w.From, w.FromBase64), unnames(w.To, w.ToBase64)
 }
+
+// TagRequest gives a file attributes.
+type TagRequest struct {
+	Path       string            `json:"path,omitempty"`
+	PathBase64 []byte            `json:"path_base64,omitempty"`
+	Meta       map[string]string `json:"meta" jsonschema:"1 to 32 attributes; keys of printable ASCII, values of at most 4 KiB"`
+}
+
+// TagRequestOf returns the form of a request for attributes.
+func TagRequestOf(name string, meta map[string]string) TagRequest {
+	w := TagRequest{Meta: meta}
+	w.Path, w.PathBase64 = names(name)
+	return w
+}
+
+// Name returns the file's name.
+func (w TagRequest) Name() string { return unnames(w.Path, w.PathBase64) }

@@ -60,18 +60,18 @@ func TestForms(t *testing.T) {
 		},
 		"an execution": {
 			wire.ExecutionOf(&cove.Execution{Result: cove.Result{Outcome: cove.Exited, Wall: 1500 * time.Microsecond}, Stdout: cove.Output{Data: []byte("hi\n"), Bytes: 3}, Provider: "p", Session: "s", Recreated: true}),
-			`{"exit_code":0,"status":"success","outcome":"exited","stdout":"hi\n","stderr":"","stdout_bytes":3,"stderr_bytes":0,"truncated":false,"execution_time_ms":1.5,"cpu_time_ms":0,"provider":"p","session_id":"s","session_recreated":true}`,
+			`{"exit_code":0,"status":"success","outcome":"exited","stdout":"hi\n","stderr":"","stdout_bytes":3,"stderr_bytes":0,"stdout_lines":0,"stderr_lines":0,"truncated":false,"execution_time_ms":1.5,"cpu_time_ms":0,"provider":"p","session_id":"s","session_recreated":true}`,
 		},
 		"bytes": {
 			wire.ExecutionOf(&cove.Execution{Result: cove.Result{Outcome: cove.TimedOut, ExitCode: -1}, Stdout: cove.Output{Data: []byte{255}, Bytes: 1, Truncated: true}, OutputID: "o"}),
-			`{"exit_code":-1,"status":"timeout","outcome":"timed_out","stdout_base64":"/w==","stderr":"","stdout_bytes":1,"stderr_bytes":0,"truncated":true,"stdout_truncated":true,"output_id":"o","execution_time_ms":0,"cpu_time_ms":0,"provider":"","session_id":""}`,
+			`{"exit_code":-1,"status":"timeout","outcome":"timed_out","stdout_base64":"/w==","stderr":"","stdout_bytes":1,"stderr_bytes":0,"stdout_lines":0,"stderr_lines":0,"truncated":true,"stdout_truncated":true,"output_id":"o","execution_time_ms":0,"cpu_time_ms":0,"provider":"","session_id":""}`,
 		},
 		"a line":   {wire.ExecRequestOf(cove.ExecRequest{Line: "ls"}, nil), `{"command":"ls"}`},
 		"an argv":  {wire.ExecRequestOf(cove.ExecRequest{Argv: []string{"ls", "-l"}}, []byte("x")), `{"command":["ls","-l"],"stdin":"x"}`},
 		"a change": {wire.ChangeOf(cove.Change{Kind: cove.Watching}), `{"kind":"watching"}`},
 		"a file": {
-			wire.FileOf(cove.FileInfo{Path: "/workspace/f", Size: 3, Mode: 0o640, Modified: at}),
-			`{"path":"/workspace/f","type":"file","size":3,"mode":"0640","modified":"2026-01-02T03:04:05Z"}`,
+			wire.FileOf(cove.FileInfo{Path: "/workspace/f", Size: 3, Mode: 0o640, Modified: at, UID: 1000, GID: -1, Meta: map[string]string{"k": "v"}}),
+			`{"path":"/workspace/f","type":"file","size":3,"mode":"0640","modified":"2026-01-02T03:04:05Z","uid":1000,"meta":{"k":"v"}}`,
 		},
 		"a run": {
 			wire.RunOf(&cove.Run{ID: "r", State: cove.RunSucceeded, CreatedAt: at, Answer: &cove.RunAnswer{Status: "success", Columns: []string{"a"}, Rows: []json.RawMessage{json.RawMessage(`[1]`)}, RowCount: 1, Wall: time.Millisecond}}),
@@ -277,5 +277,36 @@ func TestHealthOf(t *testing.T) {
 	h := wire.HealthOf(&cove.Stats{Uptime: 1500 * time.Millisecond, Provider: "p"})
 	if h.Status != wire.Healthy || h.UptimeSeconds != 1.5 || h.Provider != "p" {
 		t.Errorf("%+v", h)
+	}
+}
+
+// TestQuestionsToLookAt: what policy is to be asked about travels, and nothing
+// that only a run would need.
+func TestQuestionsToLookAt(t *testing.T) {
+	for _, want := range []cove.RunRequest{
+		{Type: cove.QuerySQL, SQL: "SELECT 1", Dataset: "d", Files: []cove.RunFile{{Name: "a", Path: "a.csv"}}, Session: "s", Provider: "p"},
+		{Type: cove.QueryPython, Python: "1"},
+		{Type: cove.QuerySQL},
+	} {
+		if diff := cmp.Diff(want, wire.AnalyzeRunOf(want).CoveRun()); diff != "" {
+			t.Errorf("(-sent +got):\n%s", diff)
+		}
+	}
+	if r := (wire.AnalyzeRequest{}).CoveRun(); r.Type != "" {
+		t.Errorf("nothing is %+v", r)
+	}
+	if a := wire.RunAnalysisOf(&cove.RunDecision{}); a.Effect != cove.Deny || a.Layer != cove.Content || a.CoveRun().Allowed {
+		t.Errorf("a refusal is %+v", a)
+	}
+}
+
+func TestProblemOfARun(t *testing.T) {
+	err := cove.RunRequest{}.Validate()
+	p := wire.ProblemOf(err, "")
+	if p.ErrorType != cove.RunValidation || p.Details["type"] != nil || p.Details["field"] != "query_type" {
+		t.Errorf("%+v", p)
+	}
+	if back := p.Cove(); back.Details["type"] != cove.RunValidation || back.Code != cove.Invalid {
+		t.Errorf("%+v", back)
 	}
 }

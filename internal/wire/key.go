@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"reflect"
 	"time"
 
 	"github.com/cove-sandbox/cove"
@@ -13,20 +14,29 @@ type KeyRequest struct {
 	Scopes     []cove.Scope   `json:"scopes" jsonschema:"what it may do"`
 	Limits     *cove.KeyLimit `json:"limits,omitempty" jsonschema:"bounds of its own; 0 means none"`
 	Defaults   *Spec          `json:"defaults,omitempty" jsonschema:"what its requests mean where they say nothing"`
-	TTLSeconds *float64       `json:"ttl_seconds,omitempty" jsonschema:"left out, it does not expire"`
+	TTLSeconds *float64       `json:"ttl_seconds,omitempty" jsonschema:"left out, it does not expire; of form msb, 24 hours"`
+	Form       cove.KeyForm   `json:"form,omitempty" jsonschema:"shape of the secret: e2b or msb for clients of those; left out, Cove's own"`
 }
 
 // KeyRequestOf returns the form of r.
 func KeyRequestOf(r cove.KeyRequest) KeyRequest {
 	return KeyRequest{
-		Name: r.Name, Tenant: r.Tenant, Scopes: r.Scopes, Limits: unlessZero(r.Limits),
-		Defaults: defaultsOf(r.Defaults), TTLSeconds: optional(r.TTL, time.Second),
+		Name: r.Name, Tenant: r.Tenant, Scopes: r.Scopes, Limits: limitsOf(r.Limits),
+		Defaults: defaultsOf(r.Defaults), TTLSeconds: optional(r.TTL, time.Second), Form: r.Form,
 	}
+}
+
+// limitsOf is nil for bounds that bound nothing.
+func limitsOf(l cove.KeyLimit) *cove.KeyLimit {
+	if reflect.ValueOf(l).IsZero() {
+		return nil
+	}
+	return &l
 }
 
 // Cove returns the platform's own form.
 func (w KeyRequest) Cove() (r cove.KeyRequest, err error) {
-	r = cove.KeyRequest{Name: w.Name, Tenant: w.Tenant, Scopes: w.Scopes}
+	r = cove.KeyRequest{Name: w.Name, Tenant: w.Tenant, Scopes: w.Scopes, Form: w.Form}
 	if w.Limits != nil {
 		r.Limits = *w.Limits
 	}

@@ -22,6 +22,7 @@ type Problem struct {
 	Reason    string    `json:"reason,omitempty" jsonschema:"a finer word under the code"`
 	Error     string    `json:"error" jsonschema:"what is wrong"`
 	Remedy    string    `json:"remedy,omitempty" jsonschema:"what to do about it"`
+	ErrorType string    `json:"error_type,omitempty" jsonschema:"of a run that was not begun: VALIDATION_ERROR"`
 	RequestID string    `json:"request_id,omitempty" jsonschema:"under which the server's log has more"`
 	Op        string    `json:"op,omitempty" jsonschema:"what was being done"`
 	Details   Details   `json:"details,omitempty"`
@@ -30,6 +31,9 @@ type Problem struct {
 // Details is what else is known about a Problem. Read from JSON, it holds
 // texts, booleans, int, float64, []string, []any and map[string]any.
 type Details map[string]any
+
+// runType is the detail with the type of a run's error.
+const runType = "type"
 
 // ProblemOf returns the form of err, without its cause. Type, Title and Status
 // are the transport's to fill in.
@@ -42,6 +46,10 @@ func ProblemOf(err error, requestID string) Problem {
 		p.Details = maps.Clone(ours.Details)
 		delete(p.Details, "reason")
 		delete(p.Details, "remedy")
+		if kind, ok := p.Details[runType].(string); ok {
+			p.ErrorType = kind
+			delete(p.Details, runType)
+		}
 	}
 	return p
 }
@@ -57,6 +65,9 @@ func (p Problem) Cove() *cove.Error {
 	}
 	if p.Remedy != "" {
 		e = e.Remedy("%s", p.Remedy)
+	}
+	if p.ErrorType != "" {
+		e = e.With(runType, p.ErrorType)
 	}
 	if p.RequestID != "" && (p.Code == cove.Internal || p.Code == cove.Unavailable) {
 		e = e.With("request_id", p.RequestID)

@@ -11,6 +11,9 @@ import (
 type Process struct {
 	PID       cove.PID      `json:"pid,omitempty" jsonschema:"left out for a program that policy did not let begin"`
 	Command   string        `json:"command"`
+	Argv      []string      `json:"argv,omitempty" jsonschema:"the list of words that was asked for, cut to 4 KiB; left out for a line"`
+	Workdir   string        `json:"workdir,omitempty"`
+	Tag       string        `json:"tag,omitempty"`
 	TTY       bool          `json:"tty,omitempty"`
 	Running   bool          `json:"running"`
 	StartedAt time.Time     `json:"started_at"`
@@ -21,7 +24,11 @@ type Process struct {
 // ProcessOf returns the form of p.
 func ProcessOf(p cove.ProcessInfo) Process {
 	w := Process{
-		PID: p.PID, Command: strings.ToValidUTF8(p.Command, "\uFFFD"), TTY: p.TTY, Running: p.Running, StartedAt: p.StartedAt, OutputID: p.OutputID,
+		PID: p.PID, Command: shown(p.Command), Workdir: shown(p.Dir), Tag: shown(p.Tag),
+		TTY: p.TTY, Running: p.Running, StartedAt: p.StartedAt, OutputID: p.OutputID,
+	}
+	for _, word := range p.Argv {
+		w.Argv = append(w.Argv, shown(word))
 	}
 	if p.Result != nil {
 		w.Result = new(ExecutionOf(p.Result))
@@ -29,9 +36,15 @@ func ProcessOf(p cove.ProcessInfo) Process {
 	return w
 }
 
+// shown is a text that JSON can hold.
+func shown(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
+
 // Cove returns the platform's own form.
 func (w Process) Cove() cove.ProcessInfo {
-	p := cove.ProcessInfo{PID: w.PID, Command: w.Command, TTY: w.TTY, Running: w.Running, StartedAt: w.StartedAt, OutputID: w.OutputID}
+	p := cove.ProcessInfo{
+		PID: w.PID, Command: w.Command, Argv: w.Argv, Dir: w.Workdir, Tag: w.Tag,
+		TTY: w.TTY, Running: w.Running, StartedAt: w.StartedAt, OutputID: w.OutputID,
+	}
 	if w.Result != nil {
 		p.Result = w.Result.Cove()
 	}

@@ -72,6 +72,16 @@ func TestEveryFormGoesThereAndBack(t *testing.T) {
 	})
 	trip(t, wire.RunRequestOf, wire.RunRequest.Cove, func(r *cove.RunRequest) { r.IdempotencyKey = "" })
 	trip(t, wire.RunOf, wire.Run.Cove, func(r **cove.Run) { (*r).Request.IdempotencyKey = "" })
+	trip(t, wire.RunAnalysisOf, sure(wire.Analysis.CoveRun), nil)
+	trip(t, wire.DatasetOf, sure(wire.Dataset.Cove), func(d **cove.Dataset) {
+		for i := range (*d).Tables {
+			(*d).Tables[i].Stamp, (*d).Tables[i].Source = "", "" // the server's own
+		}
+	})
+	trip(t, wire.ChatRequestOf, wire.ChatRequest.Cove, func(r *cove.ChatRequest) { r.IdempotencyKey = "" })
+	trip(t, wire.ChatAnswerOf, wire.ChatAnswer.Cove, func(a **cove.ChatAnswer) { (*a).Result.Request.IdempotencyKey = "" })
+	trip(t, wire.MessageOf, sure(wire.Message.Cove), nil)
+	trip(t, wire.ChatEventOf, func(w wire.ChatEvent) (cove.ChatEvent, error) { return w.Cove("ChatEventKind-2") }, func(e *cove.ChatEvent) { e.Run.Request.IdempotencyKey = "" })
 }
 
 func TestRequestsWithBytes(t *testing.T) {

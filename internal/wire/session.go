@@ -36,6 +36,7 @@ type Session struct {
 	Busy           bool            `json:"busy" jsonschema:"something runs in it now"`
 	Created        bool            `json:"created" jsonschema:"this very request made it"`
 	Provider       string          `json:"provider"`
+	InsteadOf      string          `json:"instead_of,omitempty" jsonschema:"the provider that was to serve it and was not ready"`
 	Isolation      cove.Isolation  `json:"isolation" jsonschema:"what really holds"`
 	WorkspacePath  string          `json:"workspace_path"`
 	WorkspaceDir   string          `json:"workspace_dir"`
@@ -74,7 +75,7 @@ func SessionOf(s *cove.Session) Session {
 	spec := SpecOf(s.Spec)
 	return Session{
 		SandboxID: s.ID, SessionID: s.ID, Status: s.State, Cause: s.Cause, Busy: s.Busy, Created: s.Created,
-		Provider: s.Provider, Isolation: s.Isolation, WorkspacePath: cove.WorkspacePath, WorkspaceDir: cove.WorkspacePath, User: SandboxUser,
+		Provider: s.Provider, InsteadOf: s.Instead, Isolation: s.Isolation, WorkspacePath: cove.WorkspacePath, WorkspaceDir: cove.WorkspacePath, User: SandboxUser,
 		ProjectName: s.Spec.Project, UserID: s.Spec.User, ThreadID: s.Spec.Thread, Template: s.Spec.Template, Flavor: s.Spec.Flavor,
 		ResourceLimits: ResourceLimits{MemoryLimit: spec.MemoryLimit, CPULimit: spec.CPULimit, PIDsLimit: spec.PIDsLimit, Workspace: spec.Workspace},
 		CreatedAt:      s.CreatedAt, LastActivity: s.LastActivity, ExpiresAt: s.ExpiresAt, EndedAt: s.EndedAt,
@@ -92,7 +93,7 @@ func (w Session) Cove() (*cove.Session, error) {
 	spec.Floors = w.Floors
 	return &cove.Session{
 		ID: w.SessionID, Tenant: w.Tenant, Owner: w.Owner, Spec: spec, State: w.Status, Cause: w.Cause,
-		Provider: w.Provider, Isolation: w.Isolation, Node: w.NodeID, Version: w.Version,
+		Provider: w.Provider, Instead: w.InsteadOf, Isolation: w.Isolation, Node: w.NodeID, Version: w.Version,
 		CreatedAt: w.CreatedAt, LastActivity: w.LastActivity, ExpiresAt: w.ExpiresAt, EndedAt: w.EndedAt,
 		Busy: w.Busy, Created: w.Created, Archived: w.Archived, LastPID: w.LastPID, Trial: w.Trial,
 	}, nil

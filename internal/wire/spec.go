@@ -29,6 +29,10 @@ type Spec struct {
 	Metadata        map[string]string `json:"metadata,omitempty" jsonschema:"labels to find it by"`
 	Ports           []int             `json:"ports,omitempty" jsonschema:"ports that it will listen on"`
 	Snapshot        cove.ID           `json:"snapshot,omitempty" jsonschema:"start with the files of this snapshot"`
+	FixedEnd        bool              `json:"fixed_end,omitempty" jsonschema:"activity does not prolong timeout_minutes, and what runs does not hold it up; renewing moves it"`
+	OnEnd           cove.EndAction    `json:"on_end,omitempty" jsonschema:"pause or stop when timeout_minutes are over; left out, it ends"`
+	Wake            bool              `json:"wake,omitempty" jsonschema:"what is done inside it brings it back where it is paused or stopped"`
+	PublicPorts     bool              `json:"public_ports,omitempty" jsonschema:"its ports need no link at addresses of their own"`
 }
 
 // Workspace is the place for a session's files.
@@ -45,6 +49,7 @@ func SpecOf(s cove.Spec) Spec {
 		MemoryLimit: bytesQuantity(s.Resources.Memory), CPULimit: cpuQuantity(s.Resources.CPUs), PIDsLimit: unlessZero(s.Resources.PIDs),
 		TimeoutMinutes: optional(s.Idle, time.Minute), LifetimeMinutes: optional(s.Lifetime, time.Minute),
 		Env: s.Env, Volumes: s.Volumes, Policy: s.Policy, Require: unlessZero(s.Require), Metadata: s.Metadata, Ports: s.Ports, Snapshot: s.Snapshot,
+		FixedEnd: s.FixedEnd, OnEnd: s.OnEnd, Wake: s.Wake, PublicPorts: s.PublicPorts,
 	}
 	if s.Network.Mode != "" || len(s.Network.Allow) > 0 || len(s.Network.Secrets) > 0 {
 		w.Network = &s.Network
@@ -64,6 +69,7 @@ func (w Spec) Cove() (cove.Spec, error) {
 	s := cove.Spec{
 		Provider: w.Provider, Template: w.Template, Flavor: w.Flavor, Project: w.ProjectName, User: w.UserID, Thread: w.ThreadID,
 		Env: w.Env, Volumes: w.Volumes, Policy: w.Policy, Metadata: w.Metadata, Ports: w.Ports, Snapshot: w.Snapshot,
+		FixedEnd: w.FixedEnd, OnEnd: w.OnEnd, Wake: w.Wake, PublicPorts: w.PublicPorts,
 	}
 	var err error
 	if s.Resources, err = w.resources(); err != nil {

@@ -23,6 +23,7 @@ type Stats struct {
 	SessionsReused   int64              `json:"sessions_reused"`
 	SessionReuseRate float64            `json:"session_reuse_rate"`
 	Executions       int64              `json:"executions"`
+	ActiveRuns       int                `json:"active_runs" jsonschema:"questions to data that go on"`
 	Volumes          []cove.Volume      `json:"volumes"`
 	Provider         string             `json:"provider"`
 	NodeID           string             `json:"node_id"`
@@ -34,7 +35,7 @@ func StatsOf(s *cove.Stats) Stats {
 		ActiveSessions: s.ActiveSessions, MaxSessions: s.MaxSessions, SessionsByFlavor: s.SessionsByFlavor, SessionsByStatus: s.SessionsByState,
 		TotalMemoryMB: megabytes(s.Memory), MaxMemoryMB: megabytes(s.MaxMemory), TotalCPUs: s.CPUs, UptimeSeconds: in(s.Uptime, time.Second),
 		PoolSize: s.PoolSize, PoolAvailable: s.PoolAvailable, Queued: s.Queued, SessionsOpened: s.Opened, SessionsReused: s.Reused,
-		SessionReuseRate: s.ReuseRate(), Executions: s.Executions, Volumes: append([]cove.Volume{}, s.Volumes...), Provider: s.Provider, NodeID: s.Node,
+		SessionReuseRate: s.ReuseRate(), Executions: s.Executions, ActiveRuns: s.Runs, Volumes: append([]cove.Volume{}, s.Volumes...), Provider: s.Provider, NodeID: s.Node,
 	}
 }
 
@@ -44,7 +45,7 @@ func (w Stats) Cove() *cove.Stats {
 		ActiveSessions: w.ActiveSessions, MaxSessions: w.MaxSessions, SessionsByFlavor: w.SessionsByFlavor, SessionsByState: w.SessionsByStatus,
 		Memory: fromMegabytes(w.TotalMemoryMB), MaxMemory: fromMegabytes(w.MaxMemoryMB), CPUs: w.TotalCPUs, Uptime: of(w.UptimeSeconds, time.Second),
 		PoolSize: w.PoolSize, PoolAvailable: w.PoolAvailable, Queued: w.Queued, Opened: w.SessionsOpened, Reused: w.SessionsReused,
-		Executions: w.Executions, Volumes: w.Volumes, Provider: w.Provider, Node: w.NodeID,
+		Executions: w.Executions, Runs: w.ActiveRuns, Volumes: w.Volumes, Provider: w.Provider, Node: w.NodeID,
 	}
 }
 

@@ -10,8 +10,12 @@ import (
 	"slices"
 
 	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/provider/docker"
+	"github.com/cove-sandbox/cove/provider/e2b"
 	"github.com/cove-sandbox/cove/provider/fake"
+	"github.com/cove-sandbox/cove/provider/gvisor"
 	"github.com/cove-sandbox/cove/provider/local"
+	"github.com/cove-sandbox/cove/provider/microsandbox"
 )
 
 // Config is what the providers need.
@@ -21,10 +25,40 @@ type Config struct {
 	Keep bool   // sandboxes outlive this process where they can
 	// Egress is for providers that give sandboxes a way out.
 	Egress Egress
+	// Templates are for providers whose sandboxes see this machine's files.
+	Templates Templates
+
+	// What the operator says about single providers; Dir, Egress and Templates in
+	// them are filled in from the above.
+	Gvisor       Gvisor
+	Docker       Docker
+	Microsandbox Microsandbox
+	E2B          E2B
 }
+
+// Gvisor is for the provider of that name.
+type Gvisor = gvisor.Config
+
+// Docker is for the provider of that name.
+type Docker = docker.Config
+
+// Microsandbox is for the provider of that name.
+type Microsandbox = microsandbox.Config
+
+// E2B is for the provider of that name.
+type E2B = e2b.Config
 
 // Egress is what the ways out of sandboxes have in common.
 type Egress = local.Egress
+
+// Templates are what sandboxes can be made from beside the base.
+type Templates = local.Templates
+
+// Template is one of them.
+type Template = local.Template
+
+// TemplateKind says what a template's files are.
+type TemplateKind = local.TemplateKind
 
 // Secret is a credential that requests get on their way out.
 type Secret = local.Secret
@@ -38,20 +72,30 @@ func Names() []string { return slices.Sorted(maps.Keys(Providers(Config{}))) }
 // Providers returns how to open each provider, by its name. Opening one touches
 // only its own state; the caller closes it.
 func Providers(cfg Config) map[string]func() (cove.Provider, error) {
+	dir := func(name string) string { return filepath.Join(cfg.Home, name) }
+	g, d, m, e := cfg.Gvisor, cfg.Docker, cfg.Microsandbox, cfg.E2B
+	g.Dir, g.Egress, g.Templates = dir("gvisor"), cfg.Egress, cfg.Templates
+	d.Dir, d.Egress = dir("docker"), cfg.Egress
+	m.Dir, e.Dir = dir("microsandbox"), dir("e2b")
 	return map[string]func() (cove.Provider, error){
-		"fake": func() (cove.Provider, error) {
-			p, err := fake.New(fake.Config{Dir: filepath.Join(cfg.Home, "fake")})
-			if err != nil {
-				return nil, err
-			}
-			return p, nil
-		},
-		"local": func() (cove.Provider, error) {
-			p, err := local.New(local.Config{Dir: filepath.Join(cfg.Home, "local"), Once: cfg.Once, Keeper: cfg.Keep, Egress: cfg.Egress})
-			if err != nil {
-				return nil, err
-			}
-			return p, nil
-		},
+		"docker": opener(docker.New, d),
+		"e2b":    opener(e2b.New, e),
+		"fake":   opener(fake.New, fake.Config{Dir: dir("fake")}),
+		"gvisor": opener(gvisor.New, g),
+		"local": opener(local.New, local.Config{
+			Dir: dir("local"), Once: cfg.Once, Keeper: cfg.Keep, Egress: cfg.Egress, Templates: cfg.Templates,
+		}),
+		"microsandbox": opener(microsandbox.New, m),
+	}
+}
+
+// opener binds a provider to its settings.
+func opener[P cove.Provider, C any](open func(C) (P, error), cfg C) func() (cove.Provider, error) {
+	return func() (cove.Provider, error) {
+		p, err := open(cfg)
+		if err != nil {
+			return nil, err
+		}
+		return p, nil
 	}
 }

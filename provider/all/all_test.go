@@ -12,7 +12,7 @@ import (
 )
 
 func TestEveryProviderOpens(t *testing.T) {
-	if diff := cmp.Diff([]string{"fake", "local"}, all.Names()); diff != "" {
+	if diff := cmp.Diff([]string{"docker", "e2b", "fake", "gvisor", "local", "microsandbox"}, all.Names()); diff != "" {
 		t.Errorf("names (-want +got):\n%s", diff)
 	}
 	home := t.TempDir()
@@ -39,8 +39,9 @@ func TestHomeThatCannotBe(t *testing.T) {
 	if err := os.WriteFile(home, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for name, open := range all.Providers(all.Config{Home: home}) {
-		if p, err := open(); cove.CodeOf(err) != cove.Unavailable || p != nil {
+	// The others make their directory when they first need it.
+	for _, name := range []string{"fake", "local"} {
+		if p, err := all.Providers(all.Config{Home: home})[name](); cove.CodeOf(err) != cove.Unavailable || p != nil {
 			t.Errorf("%s gives %v, %v", name, p, err)
 		}
 	}

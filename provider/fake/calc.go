@@ -33,6 +33,7 @@ type calcRun struct {
 	late    <-chan time.Time
 	out     func(cove.Chunk)
 	most    cove.Bytes
+	env     map[string]string
 	written int64
 }
 
@@ -195,7 +196,7 @@ func (r *calcRun) print(stream cove.Stream, args string) error {
 }
 
 func (r *calcRun) eval(text string) (value, error) {
-	e := expression{rest: strings.TrimSpace(text), vars: r.k.vars}
+	e := expression{rest: strings.TrimSpace(text), vars: r.k.vars, env: r.env}
 	v := e.sum()
 	if e.err == nil && e.rest != "" {
 		e.err = &raised{"SyntaxError", "unexpected " + strconv.Quote(e.rest)}

@@ -9,6 +9,7 @@ import (
 type expression struct {
 	rest string
 	vars map[string]value
+	env  map[string]string
 	deep int
 	err  error
 }
@@ -120,6 +121,9 @@ func (e *expression) factor() value {
 	}
 	if v, ok := e.vars[word]; ok {
 		return v
+	}
+	if v, ok := e.env[word]; ok {
+		return value{text: v, str: true}
 	}
 	if !isName(word) {
 		return e.raise("SyntaxError", "a value is missing")

@@ -3,6 +3,7 @@ package fake
 import (
 	"errors"
 	"io/fs"
+	"maps"
 	"path"
 	"syscall"
 	"time"
@@ -206,10 +207,37 @@ func (t *tree) moved(src, dst place) error {
 	return nil
 }
 
+// tag gives a file attributes. All together keep to the bounds of one call.
+func (t *tree) tag(name string, meta map[string]string) error {
+	p, err := t.existing(name)
+	if err != nil {
+		return err
+	}
+	fi, err := t.lstat(p)
+	if err != nil {
+		return err
+	}
+	id, _ := inodeOf(fi)
+	all := maps.Clone(t.meta[id])
+	if all == nil {
+		all = map[string]string{}
+	}
+	maps.Copy(all, meta)
+	if cove.CheckMeta(all) != nil {
+		return syscall.ENOSPC
+	}
+	t.meta[id] = all
+	t.notify(cove.Modified, p.abs)
+	return nil
+}
+
 // settle gives back what a removed file took. One with another name keeps its
 // bytes; so does one that a program still has open, until it closes it.
 func (t *tree) settle(book *ledger, fi fs.FileInfo) {
 	id, names := inodeOf(fi)
+	if names <= 1 || fi.IsDir() {
+		delete(t.meta, id)
+	}
 	switch {
 	case names > 1 && !fi.IsDir():
 		book.give(0, 1)

@@ -150,15 +150,7 @@ func (p *Provider) open(id cove.ID, spec cove.Spec, box *os.Root, empty bool) (*
 	if err != nil {
 		return nil, cove.Wrap(cove.Unavailable, err, "the files of sandbox %s cannot be opened", id)
 	}
-	iso := p.caps.For(spec.Workspace.Kind)
-	quota := spec.Workspace
-	if iso.Disk != cove.Hard {
-		quota.Size = 0
-	}
-	if iso.Files != cove.Hard {
-		quota.Files = 0
-	}
-	t := newTree(root, quota, func(name string) bool { return p.tools[name] != nil })
+	t := newTree(root, p.quota(spec), func(name string) bool { return p.tools[name] != nil })
 	for _, v := range spec.Volumes {
 		if err := t.addVolume(v); err != nil {
 			t.close()
@@ -172,7 +164,19 @@ func (p *Provider) open(id cove.ID, spec cove.Spec, box *os.Root, empty bool) (*
 			return nil, fileError(cove.WorkspacePath, err)
 		}
 	}
-	return newSandbox(p, id, spec, iso, t), nil
+	return newSandbox(p, id, spec, p.caps.For(spec.Workspace.Kind), t), nil
+}
+
+// quota is what a workspace is held to.
+func (p *Provider) quota(spec cove.Spec) cove.Workspace {
+	iso, quota := p.caps.For(spec.Workspace.Kind), spec.Workspace
+	if iso.Disk != cove.Hard {
+		quota.Size = 0
+	}
+	if iso.Files != cove.Hard {
+		quota.Files = 0
+	}
+	return quota
 }
 
 // register makes a sandbox known and returns what callers see of it.

@@ -72,7 +72,7 @@ func (l leading) SetNetwork(ctx context.Context, n cove.Network) error {
 	if err := l.s.provider.knows(n); err != nil {
 		return err
 	}
-	g := l.s.machine.out
+	g := l.s.machine.way()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	spec := l.s.spec.Clone()
@@ -104,7 +104,7 @@ func (l leading) Connections(ctx context.Context, after int64) iter.Seq2[cove.Co
 			yield(cove.Connection{}, err)
 			return
 		}
-		g := l.s.machine.out
+		g := l.s.machine.way()
 		g.mu.Lock()
 		list := slices.Clone(g.log)
 		g.mu.Unlock()
@@ -198,7 +198,8 @@ func runCurl(c *call) int {
 		_ = c.complain("(3) URL rejected: %.80q", rest[0])
 		return curlBadURL
 	}
-	if c.p.m.out == nil {
+	out := c.p.m.way()
+	if out == nil {
 		_ = c.complain("(6) Could not resolve host: %.255s", at.Hostname())
 		return curlNoHost
 	}
@@ -220,7 +221,7 @@ func runCurl(c *call) int {
 		_ = c.complain("(6) Could not resolve host: the name is too long")
 		return curlNoHost
 	}
-	body, err := c.p.m.out.fetch(host, port, "GET "+at.RequestURI()+" HTTP/1.1\r\nHost: "+host+"\r\n\r\n")
+	body, err := out.fetch(host, port, "GET "+at.RequestURI()+" HTTP/1.1\r\nHost: "+host+"\r\n\r\n")
 	if err != nil {
 		_ = c.complain("(7) %s", err)
 		return curlNoConnect

@@ -5,6 +5,7 @@ import (
 	"io"
 	"io/fs"
 	"iter"
+	"maps"
 	"os"
 	"path"
 	"strings"
@@ -49,8 +50,12 @@ func (f files) do(ctx context.Context, name string, fn func(t *tree, abs string)
 // info describes a file. Called with the tree held still.
 func (t *tree) info(p place, fi fs.FileInfo) cove.FileInfo {
 	i := cove.FileInfo{Path: p.abs, Size: cove.Bytes(weight(fi)), Mode: fi.Mode(), Modified: fi.ModTime()}
-	if fi.Mode()&fs.ModeSymlink != 0 && p.on != nil {
-		i.Link, _ = p.on.root.Readlink(p.name)
+	if p.on != nil {
+		id, _ := inodeOf(fi)
+		i.UID, i.GID, i.Meta = userID, userID, maps.Clone(t.meta[id])
+	}
+	if fi.Mode()&fs.ModeSymlink != 0 {
+		i.Link, _ = p.readlink()
 	}
 	return i
 }
@@ -101,6 +106,15 @@ func (f files) Read(ctx context.Context, name string, offset, length int64) (io.
 		io.Reader
 		io.Closer
 	}{io.LimitReader(file, length), file}, nil
+}
+
+// Tag implements [cove.Files]. The attributes are this process's own: they are
+// neither on the host's disk nor in archives and snapshots.
+func (f files) Tag(ctx context.Context, name string, meta map[string]string) error {
+	if err := cove.CheckMeta(meta); err != nil {
+		return err
+	}
+	return f.do(ctx, name, func(t *tree, abs string) error { return t.tag(abs, meta) })
 }
 
 // Mkdir implements [cove.Files].

@@ -2,6 +2,7 @@ package fake
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -22,6 +23,7 @@ import (
 //	loop                goes on until it is interrupted
 //	die                 ends the interpreter
 //
+// A name that nothing was given to is what the environment of the run has there.
 // Every interpreter holds a process in its sandbox and dies with it.
 type Kernels struct {
 	// Names are the languages it answers to; nil means calc. They are all alike.
@@ -39,11 +41,11 @@ func (k Kernels) Languages() []string {
 }
 
 // Open implements [cove.Kernels].
-func (k Kernels) Open(ctx context.Context, sandbox cove.Sandbox, spec cove.ContextSpec) (cove.Kernel, error) {
+func (k Kernels) Open(ctx context.Context, in cove.Starter, spec cove.KernelSpec) (cove.Kernel, error) {
 	if !slices.Contains(k.Languages(), spec.Language) {
 		return nil, cove.InvalidField("language", "%.40q is unknown; use one of %s", spec.Language, strings.Join(k.Languages(), ", "))
 	}
-	p, err := sandbox.Start(ctx, cove.Command{Argv: []string{"sleep", "infinity"}, Dir: spec.Dir})
+	p, err := in.Start(ctx, cove.Command{Argv: []string{"sleep", "infinity"}, Dir: spec.Dir})
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +65,17 @@ type kernel struct {
 	mu   sync.Mutex
 	stop chan struct{} // closed to interrupt what runs; nil when nothing does
 
-	vars map[string]value // used by Run alone
+	vars  map[string]value // used by Run alone
+	count int              // of runs; used by Run alone
+}
+
+// Adopt implements [cove.Kernel]. The tiny language has neither directories nor an
+// environment.
+func (k *kernel) Adopt(ctx context.Context, _ string, _ map[string]string) error {
+	if !k.Alive() {
+		return cove.Errorf(cove.Unavailable, "the interpreter has ended")
+	}
+	return ctx.Err()
 }
 
 // Alive implements [cove.Kernel].
@@ -102,7 +114,7 @@ func (k *kernel) Interrupt(ctx context.Context) error {
 
 // Run implements [cove.Kernel]. Output goes to out alone; the streams of the
 // result stay empty.
-func (k *kernel) Run(ctx context.Context, code string, limits cove.Limits, out func(cove.Chunk)) (*cove.CodeResult, error) {
+func (k *kernel) Run(ctx context.Context, run cove.KernelRun) (*cove.CodeResult, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -121,15 +133,19 @@ func (k *kernel) Run(ctx context.Context, code string, limits cove.Limits, out f
 		}
 	}()
 	begun := time.Now()
-	r := &calcRun{k: k, ctx: ctx, stop: stop, out: out, most: limits.Output}
-	if limits.Wall > 0 {
-		timer := time.NewTimer(limits.Wall)
+	k.count++
+	r := &calcRun{k: k, ctx: ctx, stop: stop, out: run.OnOutput, most: run.Limits.Output, env: run.Env}
+	if run.Limits.Wall > 0 {
+		timer := time.NewTimer(run.Limits.Wall)
 		defer timer.Stop()
 		r.late = timer.C
 	}
-	res, err := r.run(code)
+	res, err := r.run(run.Code)
 	if res != nil {
-		res.Wall = time.Since(begun)
+		res.Wall, res.Count = time.Since(begun), k.count
+		if res.Main = len(res.Results); res.Main > 0 && run.OnResult != nil {
+			run.OnResult(maps.Clone(res.Results[0]), true)
+		}
 	}
 	return res, err
 }

@@ -16,7 +16,7 @@ import (
 func kernel(t *testing.T) (cove.Kernel, cove.Sandbox) {
 	t.Helper()
 	s := sandbox(t, cove.Spec{})
-	k, err := fake.Kernels{}.Open(t.Context(), s, cove.ContextSpec{Language: "calc"})
+	k, err := fake.Kernels{}.Open(t.Context(), s, cove.KernelSpec{Language: "calc"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +27,7 @@ func kernel(t *testing.T) (cove.Kernel, cove.Sandbox) {
 func code(t *testing.T, k cove.Kernel, text string, limits cove.Limits) (*cove.CodeResult, string) {
 	t.Helper()
 	out := ""
-	r, err := k.Run(t.Context(), text, limits, func(c cove.Chunk) { out += string(c.Stream) + ":" + string(c.Data) })
+	r, err := k.Run(t.Context(), cove.KernelRun{Code: text, Limits: limits, OnOutput: func(c cove.Chunk) { out += string(c.Stream) + ":" + string(c.Data) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,9 +131,9 @@ func TestKernelInterrupt(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		_, err := k.Run(ctx, "loop", cove.Limits{}, nil)
+		_, err := k.Run(ctx, cove.KernelRun{Code: "loop"})
 		wants(t, cove.Timeout, err)
-		_, err = k.Run(ctx, "1", cove.Limits{}, nil)
+		_, err = k.Run(ctx, cove.KernelRun{Code: "1"})
 		wants(t, cove.Timeout, err)
 		if err := k.Close(t.Context()); err != nil {
 			t.Error(err)
@@ -156,7 +156,7 @@ func TestKernelDies(t *testing.T) {
 	k, s := kernel(t)
 	done := make(chan *cove.CodeResult)
 	go func() {
-		r, _ := k.Run(context.WithoutCancel(t.Context()), "loop", cove.Limits{}, nil)
+		r, _ := k.Run(context.WithoutCancel(t.Context()), cove.KernelRun{Code: "loop"})
 		done <- r
 	}()
 	if err := s.Destroy(t.Context()); err != nil {
@@ -165,9 +165,9 @@ func TestKernelDies(t *testing.T) {
 	if r := <-done; r == nil || r.Error == nil || r.Error.Name != "KernelDied" {
 		t.Errorf("an interpreter whose sandbox is gone gives %+v", r)
 	}
-	_, err := fake.Kernels{}.Open(t.Context(), s, cove.ContextSpec{Language: "calc"})
+	_, err := fake.Kernels{}.Open(t.Context(), s, cove.KernelSpec{Language: "calc"})
 	wants(t, cove.NotFound, err)
-	_, err = fake.Kernels{Names: []string{"python"}}.Open(t.Context(), s, cove.ContextSpec{Language: "calc"})
+	_, err = fake.Kernels{Names: []string{"python"}}.Open(t.Context(), s, cove.KernelSpec{Language: "calc"})
 	wants(t, cove.Invalid, err)
 }
 
@@ -185,7 +185,7 @@ func TestRunner(t *testing.T) {
 			{cove.RunRequest{Type: cove.QueryPython, Python: "fail"}, "error", 0, "PYTHON_EXECUTION_ERROR"},
 			{cove.RunRequest{Type: cove.QuerySQL, SQL: "hang", Timeout: 5 * time.Second}, "timeout", 0, cove.RunTimeout},
 		} {
-			a, err := fake.Runner{}.Run(t.Context(), tc.req)
+			a, _, err := fake.Runner{}.Run(t.Context(), nil, cove.RunQuestion{Request: tc.req})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -197,13 +197,13 @@ func TestRunner(t *testing.T) {
 				t.Errorf("%+v gives %+v (%s)", tc.req, a, failure)
 			}
 		}
-		_, err := fake.Runner{}.Run(t.Context(), cove.RunRequest{Type: cove.QuerySQL, SQL: "broken"})
+		_, _, err := fake.Runner{}.Run(t.Context(), nil, cove.RunQuestion{Request: cove.RunRequest{Type: cove.QuerySQL, SQL: "broken"}})
 		wants(t, cove.Unavailable, err)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		_, err = fake.Runner{}.Run(ctx, cove.RunRequest{Type: cove.QuerySQL, SQL: "hang"})
+		_, _, err = fake.Runner{}.Run(ctx, nil, cove.RunQuestion{Request: cove.RunRequest{Type: cove.QuerySQL, SQL: "hang"}})
 		wants(t, cove.Timeout, err)
-		_, err = fake.Runner{}.Run(ctx, cove.RunRequest{Type: cove.QuerySQL, SQL: "SELECT 1"})
+		_, _, err = fake.Runner{}.Run(ctx, nil, cove.RunQuestion{Request: cove.RunRequest{Type: cove.QuerySQL, SQL: "SELECT 1"}})
 		wants(t, cove.Timeout, err)
 	})
 }

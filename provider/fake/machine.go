@@ -3,6 +3,7 @@ package fake
 import (
 	"maps"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -26,15 +27,13 @@ const (
 
 // machine is the simulated kernel of one sandbox.
 type machine struct {
-	tree    *tree
-	tools   map[string]program
-	env     map[string]string
-	host    string
-	cpus    int
-	maxMem  cove.Bytes
-	maxPIDs int
+	tree  *tree
+	tools map[string]program
+	facts atomic.Pointer[facts]
 
 	mu      sync.Mutex
+	maxMem  cove.Bytes
+	maxPIDs int
 	procs   map[int]*proc
 	lastPID int
 	mem     cove.Bytes
@@ -43,21 +42,24 @@ type machine struct {
 	gate    chan struct{} // not nil while paused; closed by resume
 	ports   map[int]*listener
 	kept    map[string]*job // by Command.Keep
-	out     *gateway        // the way out; nil where there is none
 	down    bool
 }
 
 func newMachine(id cove.ID, spec cove.Spec, iso cove.Isolation, t *tree, tools map[string]program) *machine {
 	m := &machine{
-		tree: t, tools: tools, host: string(id), cpus: max(1, int(spec.Resources.CPUs+0.999)),
+		tree: t, tools: tools,
 		maxMem: machineMemory, maxPIDs: machinePIDs,
 		procs: map[int]*proc{}, lastPID: 1, ports: map[int]*listener{}, kept: map[string]*job{},
+	}
+	self := &facts{
+		host: string(id), cpus: max(1, int(spec.Resources.CPUs+0.999)),
 		env: map[string]string{
 			"PATH": defaultPath, "HOME": homeDir, "USER": "sandbox", "LOGNAME": "sandbox",
 			"SHELL": "/bin/bash", "LANG": "C.UTF-8", "HOSTNAME": string(id),
 		},
 	}
-	maps.Copy(m.env, spec.Env)
+	maps.Copy(self.env, spec.Env)
+	m.facts.Store(self)
 	if spec.Resources.Memory > 0 && iso.Memory == cove.Hard {
 		m.maxMem = spec.Resources.Memory
 	}

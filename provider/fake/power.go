@@ -31,7 +31,7 @@ func (s *sandbox) layers() cove.Sandbox {
 	if s.provider.has(cove.PowerTrial) {
 		face = trying{face, s}
 	}
-	if s.machine.out != nil {
+	if s.machine.way() != nil {
 		face = leading{face, s}
 	}
 	return face

@@ -173,10 +173,10 @@ func runReadlink(c *call) int {
 		}
 		target := p.abs
 		if !has(opts, "f") {
-			if p.on == nil {
+			if p.on == nil && (p.node == nil || p.node.link == "") {
 				return syscall.EINVAL
 			}
-			if target, err = p.on.root.Readlink(p.name); err != nil {
+			if target, err = p.readlink(); err != nil {
 				return err
 			}
 		}

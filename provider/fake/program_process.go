@@ -24,8 +24,8 @@ func (c *call) say(text string) int {
 
 func runPwd(c *call) int      { return c.say(c.dir) }
 func runWhoami(c *call) int   { return c.say("sandbox") }
-func runHostname(c *call) int { return c.say(c.p.m.host) }
-func runNproc(c *call) int    { return c.say(strconv.Itoa(c.p.m.cpus)) }
+func runHostname(c *call) int { return c.say(c.p.m.facts.Load().host) }
+func runNproc(c *call) int    { return c.say(strconv.Itoa(c.p.m.facts.Load().cpus)) }
 
 func runUname(c *call) int {
 	opts, _, err := c.options("asnrm")
@@ -34,9 +34,9 @@ func runUname(c *call) int {
 	}
 	switch {
 	case has(opts, "a"):
-		return c.say("Linux " + c.p.m.host + " fake")
+		return c.say("Linux " + c.p.m.facts.Load().host + " fake")
 	case has(opts, "n"):
-		return c.say(c.p.m.host)
+		return c.say(c.p.m.facts.Load().host)
 	}
 	return c.say("Linux")
 }

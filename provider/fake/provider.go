@@ -27,7 +27,7 @@ type Provider struct {
 
 	mu     sync.Mutex
 	boxes  map[cove.ID]*sandbox // live here; guarded by mu
-	spares map[cove.ID]bool     // prepared here; guarded by mu
+	spares map[cove.ID]*spare   // prepared here; guarded by mu
 	closed bool
 }
 
@@ -49,7 +49,7 @@ func New(cfg Config) (*Provider, error) {
 	}
 	p := &Provider{
 		cfg: cfg, root: root, tools: programs(),
-		boxes: map[cove.ID]*sandbox{}, spares: map[cove.ID]bool{},
+		boxes: map[cove.ID]*sandbox{}, spares: map[cove.ID]*spare{},
 	}
 	p.caps = p.capabilities()
 	p.powers = p.layers()
@@ -146,7 +146,7 @@ func (p *Provider) List(ctx context.Context) iter.Seq2[cove.ID, error] {
 		for _, e := range entries {
 			id := cove.ID(e.Name())
 			p.mu.Lock()
-			spare := p.spares[id]
+			spare := p.spares[id] != nil
 			p.mu.Unlock()
 			if id.Valid() && !spare && !yield(id, nil) {
 				return
@@ -210,7 +210,8 @@ func (p *Provider) Close() error {
 			box.stop()
 		}
 	}
-	for id := range spares {
+	for id, s := range spares {
+		s.stop()
 		errs = append(errs, p.erase(string(id)))
 	}
 	if err := p.root.Close(); err != nil {

@@ -24,11 +24,20 @@ type Runner struct{}
 var _ cove.Runner = Runner{}
 
 // Run implements [cove.Runner].
-func (Runner) Run(ctx context.Context, req cove.RunRequest) (*cove.RunAnswer, error) {
+func (Runner) Run(ctx context.Context, _ cove.RunHost, q cove.RunQuestion) (*cove.RunAnswer, *cove.RunDecision, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	req = req.WithDefaults()
+	a, err := reply(ctx, q.Request.WithDefaults())
+	return a, &cove.RunDecision{Allowed: true}, err
+}
+
+// Judge implements [cove.Runner]: every question is allowed.
+func (Runner) Judge(context.Context, cove.RunHost, cove.RunQuestion) (*cove.RunDecision, error) {
+	return &cove.RunDecision{Allowed: true}, nil
+}
+
+func reply(ctx context.Context, req cove.RunRequest) (*cove.RunAnswer, error) {
 	begun := time.Now()
 	question := strings.TrimSpace(req.SQL + req.Python)
 	a := &cove.RunAnswer{Status: "success", Columns: []string{"query"}, Rows: []json.RawMessage{}, Provider: "fake"}
@@ -43,9 +52,9 @@ func (Runner) Run(ctx context.Context, req cove.RunRequest) (*cove.RunAnswer, er
 		a.Status, a.Columns = "timeout", []string{}
 		a.Error = &cove.RunError{Type: cove.RunTimeout, Message: "the question took longer than " + req.Timeout.String()}
 	case "fail":
-		kind := "SQL_EXECUTION_ERROR"
+		kind := cove.RunSQLFailed
 		if req.Type == cove.QueryPython {
-			kind = "PYTHON_EXECUTION_ERROR"
+			kind = cove.RunPythonFailed
 		}
 		a.Status, a.Columns, a.Stderr = "error", []string{}, "it failed\n"
 		a.Error = &cove.RunError{Type: kind, Message: "the question asked to fail"}

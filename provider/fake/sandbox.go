@@ -30,7 +30,7 @@ func newSandbox(p *Provider, id cove.ID, spec cove.Spec, iso cove.Isolation, t *
 		machine: newMachine(id, spec, iso, t, p.tools), turn: make(chan struct{}, 1),
 	}
 	if spec.Network.Mode != cove.NetworkNone && p.has(cove.PowerEgress) {
-		s.machine.out = newGateway(spec.Network, p.cfg.World)
+		s.machine.facts.Load().out = newGateway(spec.Network, p.cfg.World)
 	}
 	s.face = s.layers()
 	return s

@@ -18,6 +18,7 @@ type spare struct {
 
 	mu   sync.Mutex
 	used bool
+	warm *sandbox // what programs were started in; nil if there are none
 }
 
 // Prepare implements [cove.Preparer].
@@ -47,7 +48,7 @@ func (l preparing) Prepare(ctx context.Context, m cove.Mold) (cove.Spare, error)
 	if err := s.furnish(); err != nil {
 		return nil, after(p.makeError(s.dir, err), p.erase(string(s.dir)))
 	}
-	p.spares[s.dir] = true
+	p.spares[s.dir] = s
 	return s, nil
 }
 
@@ -86,7 +87,7 @@ func (s *spare) Claim(ctx context.Context, id cove.ID, spec cove.Spec) (cove.San
 	if err != nil {
 		return nil, after(err, s.free())
 	}
-	if spec.Snapshot != "" {
+	if spec.Snapshot != "" || len(spec.Volumes) > 0 && s.isWarm() {
 		if err := s.free(); err != nil {
 			return nil, err
 		}
@@ -94,6 +95,9 @@ func (s *spare) Claim(ctx context.Context, id cove.ID, spec cove.Spec) (cove.San
 	}
 	if err := s.rename(id); err != nil {
 		return nil, after(p.makeError(id, err), s.free())
+	}
+	if warm := s.take(); warm != nil {
+		return p.adopt(warm, id, spec)
 	}
 	return p.finish(id, spec, func(*os.Root) (bool, error) { return true, nil })
 }
@@ -121,6 +125,7 @@ func (s *spare) Discard(context.Context) error {
 }
 
 func (s *spare) free() error {
+	s.stop()
 	s.p.mu.Lock()
 	closed := s.p.closed // Close frees the spares itself
 	delete(s.p.spares, s.dir)

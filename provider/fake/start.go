@@ -42,7 +42,7 @@ func (m *machine) start(cmd cove.Command) (cove.Process, error) {
 	if cmd.Stdin != nil {
 		j.in = newIntake(cmd.Stdin, j.over, cmd.Keep != "")
 	}
-	env := maps.Clone(m.env)
+	env := m.environment()
 	env["PWD"] = dir
 	if cmd.TTY != nil {
 		j.tty = newTTY(j, *cmd.TTY)
@@ -159,7 +159,7 @@ func (m *machine) instant(cmd cove.Command) (*job, error) {
 	default:
 		return nil, nil
 	}
-	if cmd.TTY != nil || cmd.Keep != "" || cmd.Dir != "" || m.env["PATH"] != defaultPath || cmd.Env["PATH"] != "" {
+	if cmd.TTY != nil || cmd.Keep != "" || cmd.Dir != "" || m.facts.Load().env["PATH"] != defaultPath || cmd.Env["PATH"] != "" {
 		return nil, nil
 	}
 	m.mu.Lock()

@@ -25,6 +25,7 @@ const (
 	maxLinks   = 40
 	maxName    = 255
 	maxPath    = 4096
+	userID     = 1000
 )
 
 // tree is the files of a sandbox as its programs see them. Every change and
@@ -41,6 +42,7 @@ type tree struct {
 	open    map[inode]int     // descriptions open for writing; guarded by mu
 	orphans map[inode]*ledger // removed while open: booked until closed; guarded by mu
 	watches map[*watch]struct{}
+	meta    map[inode]map[string]string // attributes of files; guarded by mu
 	staged  int
 	closed  bool
 }
@@ -54,11 +56,12 @@ type mount struct {
 	readOnly bool
 }
 
-// node is a file that exists only here: a device, a program or a directory
-// that holds such.
+// node is a file that exists only here: a device, a program, a link or a
+// directory that holds such.
 type node struct {
 	mode   fs.FileMode
 	device device
+	link   string
 }
 
 // place is where a name leads.
@@ -69,11 +72,19 @@ type place struct {
 	node *node  // nil for what does not exist, if on is nil
 }
 
+// bound gives the workspace another quota.
+func (t *tree) bound(quota cove.Workspace) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.work.maxBytes, t.work.maxFiles = int64(quota.Size), quota.Files
+}
+
 func newTree(root *os.Root, quota cove.Workspace, tools func(string) bool) *tree {
 	t := &tree{
 		root: root, tools: tools, sim: map[string]*node{},
 		work: &ledger{maxBytes: int64(quota.Size), maxFiles: quota.Files},
 		open: map[inode]int{}, orphans: map[inode]*ledger{}, watches: map[*watch]struct{}{},
+		meta: map[inode]map[string]string{},
 	}
 	rest := &ledger{maxBytes: restBytes, maxFiles: restFiles}
 	t.mounts = []*mount{
@@ -84,6 +95,7 @@ func newTree(root *os.Root, quota cove.Workspace, tools func(string) bool) *tree
 	for _, dir := range []string{"/", "/bin", "/dev", "/home", "/usr", "/usr/bin"} {
 		t.sim[dir] = &node{mode: fs.ModeDir | 0o755}
 	}
+	t.sim[cove.HomePath] = &node{mode: fs.ModeSymlink | 0o777, link: cove.WorkspacePath}
 	for name, d := range devices() {
 		t.sim["/dev/"+name] = &node{mode: fs.ModeDevice | fs.ModeCharDevice | 0o666, device: d}
 	}
@@ -208,7 +220,7 @@ func (t *tree) descend(name string, follow bool) (at place, rest []string, err e
 			if links++; links > maxLinks {
 				return here, rest, syscall.ELOOP
 			}
-			target, err := here.on.root.Readlink(here.name)
+			target, err := here.readlink()
 			if err != nil {
 				return here, rest, err
 			}
@@ -223,6 +235,14 @@ func (t *tree) descend(name string, follow bool) (at place, rest []string, err e
 		cur = here.abs
 	}
 	return t.at(cur), nil, nil
+}
+
+// readlink returns what a link leads to.
+func (p place) readlink() (string, error) {
+	if p.on == nil {
+		return p.node.link, nil
+	}
+	return p.on.root.Readlink(p.name)
 }
 
 // lstat describes a place.

@@ -2,6 +2,7 @@ package local
 
 import (
 	"os"
+	"runtime"
 	"sync/atomic"
 
 	"github.com/cove-sandbox/cove/provider/local/fence"
@@ -28,10 +29,6 @@ func Ahead() {
 	}
 	a := &headStart{room: fence.Begin(host, true), drawn: make(chan struct{})}
 	ahead.Store(a)
-	go func() {
-		a.root, a.path = draw()
-		close(a.drawn)
-	}()
 	if info, err := os.Stat(anyStage); err == nil && info.IsDir() {
 		a.room.Build(func() fence.Root {
 			<-a.drawn
@@ -40,6 +37,19 @@ func Ahead() {
 			return root
 		})
 	}
+	lull()
+	// The room waits for it, and where there is nobody else to do it, all that the
+	// caller does first keeps both waiting.
+	if runtime.GOMAXPROCS(0) > 2 {
+		go a.draw()
+		return
+	}
+	a.draw()
+}
+
+func (a *headStart) draw() {
+	a.root, a.path = draw()
+	close(a.drawn)
 }
 
 // anyStage is a directory of every host over which a root can be built, in mounts

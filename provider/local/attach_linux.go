@@ -48,40 +48,28 @@ func (p *Provider) Attach(ctx context.Context, id cove.ID) (cove.Sandbox, error)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if err := p.enter(); err != nil {
+	if err := p.books.Enter(); err != nil {
 		return nil, err
 	}
-	defer p.busy.Done()
+	defer p.books.Leave()
 	h, err := p.open()
 	if err != nil {
 		return nil, err
 	}
-	for {
-		p.mu.Lock()
-		if box := p.boxes[id]; box != nil {
-			p.mu.Unlock()
-			return box.face(), nil
-		}
-		other := p.attaching[id]
-		var b *heldBox
-		if other == nil {
-			if b = h.keeping.take(id); b != nil {
-				p.attaching[id], p.boxes[id] = make(chan struct{}), nil
-			}
-		}
-		p.mu.Unlock()
-		switch {
-		case b != nil:
-			return p.attach(ctx, h, id, b)
-		case other == nil:
-			return nil, gone(id, h.keeping.why())
-		}
-		select {
-		case <-other:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
+	var b *heldBox
+	box, ours, err := p.books.TakeUp(ctx, id, func() bool {
+		b = h.keeping.take(id)
+		return b != nil
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case box != nil:
+		return box.face(), nil
+	case ours:
+		return p.attach(ctx, h, id, b)
 	}
+	return nil, gone(id, h.keeping.why())
 }
 
 // gone says that a sandbox is not there, and why if that is known.
@@ -95,15 +83,7 @@ func gone(id cove.ID, why string) error {
 // attach takes up a sandbox of an earlier process, or ends what is left of it.
 func (p *Provider) attach(ctx context.Context, h *hostSide, id cove.ID, b *heldBox) (cove.Sandbox, error) {
 	s, err := p.takeUp(ctx, id, b)
-	p.mu.Lock()
-	if err == nil {
-		p.boxes[id] = s
-	} else {
-		delete(p.boxes, id)
-	}
-	close(p.attaching[id])
-	delete(p.attaching, id)
-	p.mu.Unlock()
+	p.books.TookUp(id, s)
 	if err == nil {
 		p.guard(b.made.held.client)
 		go s.watch()
@@ -135,7 +115,7 @@ func (p *Provider) takeUp(ctx context.Context, id cove.ID, b *heldBox) (*sandbox
 			return nil, err
 		}
 	}
-	conn, err := m.connect(ctx, m.options(b.note.Spec, b.note.Searched))
+	conn, err := m.connect(ctx, m.options(b.note.Spec, b.note.Env, b.note.Searched))
 	if err != nil {
 		return nil, err
 	}
@@ -193,21 +173,16 @@ var errKeeper = errors.New("the keeper of sandboxes has ended")
 func (p *Provider) guard(c *keeper.Client) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.guarded == c || p.closed {
+	if p.guarded == c || p.books.Open() != nil {
 		return
 	}
 	p.guarded = c
 	p.guards.Go(func() {
 		<-c.Done()
-		p.mu.Lock()
-		var boxes []*sandbox
-		for _, box := range p.boxes {
-			if box != nil && !p.closed {
-				boxes = append(boxes, box)
-			}
+		if p.books.Open() != nil {
+			return
 		}
-		p.mu.Unlock()
-		for _, box := range boxes {
+		for _, box := range p.books.All() {
 			box.lose(c)
 		}
 	})

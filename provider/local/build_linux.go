@@ -24,30 +24,38 @@ import (
 // made is a sandbox without a spec: what a spare is, and a sandbox becomes.
 type made struct {
 	host    *hostSide
-	name    cove.ID // of its control group
+	kit     *kit              // it was made with; nil for what an earlier process made
+	env     map[string]string // of its template
+	digest  string            // of its template
+	name    cove.ID           // of its control group
 	lease   *userns.Lease
 	group   *cgroup.Group // nil where there are none
 	pid     int
 	killing sync.Mutex
-	process int    // a pidfd, guarded by killing once it is made; -1 when all is gone
-	handles []int  // to resize its places by, if it has no spec yet
-	shelf   *shelf // nil where there are no layers
-	disk    *disk  // the workspace, if it is on disk
-	maker   *maker // who has the rights over it; nil if we have
-	ours    bool   // our own child
-	solo    bool   // there is no agent, but a process for one program
-	link    int    // to the first process, until it is connected; or -1
-	starved int64  // how often the kernel had killed for want of memory when we came
-	held    *held  // where the keeper has it; nil if it does not
+	process int         // a pidfd, guarded by killing once it is made; -1 when all is gone
+	handles []int       // to resize its places by, if it has no spec yet
+	shelf   *shelf      // nil where there are no layers
+	disk    *disk       // the workspace, if it is on disk
+	maker   *maker      // who has the rights over it; nil if we have
+	ours    bool        // our own child
+	room    *fence.Room // what it is in, where we built it; nil when it was left
+	solo    bool        // there is no agent, but a process for one program
+	link    int         // to the first process, until it is connected; or -1
+	limits  cgroup.Limits
+	hungry  func() bool // what [made.famine] returns
+	starved int64       // how often the kernel had killed for want of memory when we came
+	held    *held       // where the keeper has it; nil if it does not
 }
 
 // wish is what a sandbox is to have.
 type wish struct {
-	places  fence.Places
-	handles bool // it has no spec yet
-	volumes []cove.Volume
-	disk    bool // the workspace is on disk
-	solo    bool // it is for one program
+	template string // "" is the base
+	places   fence.Places
+	handles  bool // it has no spec yet
+	volumes  []cove.Volume
+	disk     bool              // the workspace is on disk
+	solo     bool              // it is for one program
+	limit    func(*made) error // gives it its limits; nil: not yet
 }
 
 // make builds a sandbox. With an error nothing of it is left.
@@ -62,7 +70,10 @@ func (h *hostSide) make(ctx context.Context, id cove.ID, w wish) (*made, error) 
 }
 
 func (h *hostSide) makeOnce(ctx context.Context, id cove.ID, w wish) (_ *made, err error) {
-	m := &made{host: h, name: id, process: -1, link: -1, solo: w.solo}
+	m, err := h.begin(id, w)
+	if err != nil {
+		return nil, err
+	}
 	h.live.add(id)
 	defer func() {
 		if err != nil {
@@ -97,6 +108,11 @@ func (h *hostSide) makeOnce(ctx context.Context, id cove.ID, w wish) (_ *made, e
 			defer func() { _ = f.Close() }()
 		}
 		if err != nil {
+			return nil, err
+		}
+	}
+	if w.limit != nil {
+		if err := w.limit(m); err != nil {
 			return nil, err
 		}
 	}
@@ -147,11 +163,11 @@ func (m *made) openGroup(groups *cgroup.Manager, to *fence.Handles) ([]*os.File,
 // build has the order carried out, by us or by the spawner.
 func (m *made) build(ctx context.Context, o fence.Order, h fence.Handles) error {
 	box, err := m.order(ctx, o, h)
-	if err != nil && m.host.giveUpProc(err) {
+	if err != nil && m.kit.giveUpProc(err) {
 		box, err = m.order(ctx, o, h)
 	}
 	if err != nil {
-		return m.host.explain(err)
+		return m.kit.explain(err)
 	}
 	m.host.tried.Store(true)
 	m.pid, m.process, m.handles = box.PID, box.Process, box.Handles
@@ -162,13 +178,15 @@ func (m *made) build(ctx context.Context, o fence.Order, h fence.Handles) error 
 }
 
 func (m *made) order(ctx context.Context, o fence.Order, h fence.Handles) (fence.Sandbox, error) {
-	direct, spawner, err := m.host.builders()
+	direct, spawner, err := m.kit.builders()
 	if err != nil {
 		return fence.Sandbox{}, err
 	}
 	if direct != nil {
 		m.ours = true
-		return direct.Build(o, h)
+		box, room, err := direct.BuildIn(o, h)
+		m.room = room
+		return box, err
 	}
 	if !m.host.become {
 		m.maker = spawner
@@ -189,99 +207,107 @@ func (m *made) crew() crew { return crew{m.host, m.maker} }
 // giveUpProc reports whether it makes sense to try again without a /proc: in a
 // container that masks parts of its own, the kernel gives nobody a new one. It
 // stays so for as long as we live, and Probe says so.
-func (h *hostSide) giveUpProc(err error) bool {
+func (k *kit) giveUpProc(err error) bool {
+	h := k.host
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.plan == nil || !errors.Is(err, syscall.EPERM) || !strings.Contains(err.Error(), "mount /proc") {
+	if k.plan == nil || !errors.Is(err, syscall.EPERM) || !strings.Contains(err.Error(), "mount /proc") {
 		return false
 	}
-	if !h.plan.Proc {
+	if !k.plan.Proc {
 		return true // another order gave it up meanwhile
 	}
 	h.known.Store(nil) // there is more to say now
-	plan := *h.plan
+	plan := *k.plan
 	plan.Proc, plan.Root.Evidence = false, ""
-	h.plan = &plan
-	h.letGo()
+	k.plan = &plan
+	k.letGo()
 	return true
 }
 
 // letGo ends the builders; the next order makes new ones. Callers hold mu.
-func (h *hostSide) letGo() []error {
+func (k *kit) letGo() []error {
+	h := k.host
+	if k.idle != nil {
+		k.idle.Stop()
+		k.idle = nil
+	}
 	var errs []error
-	if h.spawner != nil {
-		delete(h.makers, h.spawner.id)
-		if h.spawner.kept.Load() > 0 && !h.closed {
-			h.remember(h.spawner) // what it made needs it
+	k.nursery.close()
+	if k.spawner != nil {
+		delete(h.makers, k.spawner.id)
+		if k.spawner.kept.Load() > 0 && !h.closed {
+			h.remember(k.spawner) // what it made needs it
 		} else {
-			errs = append(errs, h.spawner.end())
+			errs = append(errs, k.spawner.end())
 		}
 	}
-	if h.direct != nil {
-		errs = append(errs, h.direct.Close())
+	if k.direct != nil {
+		errs = append(errs, k.direct.Close())
 	}
-	h.spawner, h.direct = nil, nil
+	k.spawner, k.direct = nil, nil
 	return errs
 }
 
 // builders returns one of the two.
-func (h *hostSide) builders() (*fence.Builder, *maker, error) {
+func (k *kit) builders() (*fence.Builder, *maker, error) {
+	h := k.host
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
 		return nil, nil, closedError()
 	}
-	if err := h.draw(); err != nil {
+	if err := k.draw(); err != nil {
 		return nil, nil, err
 	}
-	if h.direct != nil {
-		return h.direct, nil, nil
+	if k.direct != nil {
+		return k.direct, nil, nil
 	}
-	if h.spawner != nil {
+	if k.spawner != nil {
 		select {
-		case <-h.spawner.Done(): // somebody killed it; its sandboxes live on
-			h.spawner = nil
+		case <-k.spawner.Done(): // somebody killed it; its sandboxes live on
+			k.spawner = nil
 		default:
-			return nil, h.spawner, nil
+			return nil, k.spawner, nil
 		}
 	}
 	var err error
 	if h.cfg.Once && h.become {
-		if h.direct, err = fence.NewBuilder(h.plan, int(h.executable.Fd()), int(h.proc.Fd())); err != nil {
+		if k.direct, err = fence.NewBuilder(k.plan, int(h.executable.Fd()), int(h.proc.Fd())); err != nil {
 			return nil, nil, cove.Wrap(cove.Internal, err, "the builder of sandboxes cannot be made")
 		}
-		if h.ahead != nil {
-			h.direct.Use(h.ahead.room)
+		if h.ahead != nil && k.isBase() {
+			k.direct.Use(h.ahead.room)
 			h.ahead = nil
 		} else {
-			h.direct.Stock()
+			k.direct.Stock()
 		}
-		return h.direct, nil, nil
+		return k.direct, nil, nil
 	}
-	if h.spawner, err = h.launch(); err != nil {
-		return nil, nil, h.explain(err)
+	if k.spawner, err = k.launch(); err != nil {
+		return nil, nil, k.explain(err)
 	}
-	return nil, h.spawner, nil
+	return nil, k.spawner, nil
 }
 
 // draw makes the plan, once. Callers hold mu.
-func (h *hostSide) draw() error {
-	if h.plan != nil {
+func (k *kit) draw() error {
+	if k.plan != nil {
 		return nil
 	}
-	p, err := h.newPlan()
+	p, err := k.newPlan()
 	if err == nil {
-		h.plan = p
+		k.plan = p
 	}
 	return err
 }
 
 // planned returns the plan as it is now.
-func (h *hostSide) planned() (*fence.Plan, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	err := h.draw()
-	return h.plan, err
+func (k *kit) planned() (*fence.Plan, error) {
+	k.host.mu.Lock()
+	defer k.host.mu.Unlock()
+	err := k.draw()
+	return k.plan, err
 }
 
 // explain gives the cause and the remedy of a sandbox that could not be built.
@@ -371,6 +397,10 @@ func (m *made) end(ctx context.Context) error {
 	if err := m.kill(ctx); err != nil {
 		return err // what is still used stays
 	}
+	if m.room != nil {
+		m.room.Leave() // beside what follows
+		m.room = nil
+	}
 	m.closeHandles()
 	if m.shelf != nil {
 		m.shelf.close()
@@ -397,6 +427,7 @@ func (m *made) end(ctx context.Context) error {
 		m.lease = nil
 	}
 	m.host.live.remove(m.name)
+	m.kit.leave(m)
 	return errors.Join(errs...)
 }
 

@@ -118,7 +118,7 @@ func TestRefusals(t *testing.T) {
 
 func TestSpares(t *testing.T) {
 	p := provider(t, config(t.TempDir()))
-	mold := cove.Mold{Template: local.Template, Workspace: cove.WorkspaceMemory}
+	mold := cove.Mold{Template: local.Base, Workspace: cove.WorkspaceMemory}
 	prepare := func() cove.Spare {
 		t.Helper()
 		s, err := p.Prepare(t.Context(), mold)
@@ -233,8 +233,8 @@ func TestExplain(t *testing.T) {
 }
 
 func TestEnvironment(t *testing.T) {
-	env := local.Environment(map[string]string{"A": "b", "USER": "me"}, []string{"/opt/py/bin", "/opt/js/bin"})
-	if env["A"] != "b" || env["USER"] != "me" || env["HOME"] != cove.WorkspacePath || !strings.HasSuffix(env["PATH"], ":/bin:/opt/py/bin:/opt/js/bin") {
+	env := local.Environment(map[string]string{"A": "b", "USER": "me"}, map[string]string{"A": "c", "T": "t"}, []string{"/opt/py/bin", "/opt/js/bin"})
+	if env["A"] != "b" || env["T"] != "t" || env["USER"] != "me" || env["HOME"] != cove.WorkspacePath || !strings.HasSuffix(env["PATH"], ":/bin:/opt/py/bin:/opt/js/bin") {
 		t.Errorf("the environment is %v", env)
 	}
 }

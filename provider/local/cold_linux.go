@@ -18,11 +18,11 @@ type cold struct {
 // Claim implements [cove.Spare].
 func (c *cold) Claim(ctx context.Context, id cove.ID, spec cove.Spec) (cove.Sandbox, error) {
 	if c.used.Swap(true) {
-		return nil, cove.Errorf(cove.Conflict, "the spare is used up")
+		return nil, usedUp()
 	}
 	template := spec.Template
 	if template == "" {
-		template = Template
+		template = Base
 	}
 	if template != c.mold.Template || spec.Workspace.Kind != c.mold.Workspace {
 		return nil, cove.Errorf(cove.Invalid, "the spec does not fit the spare; create a sandbox instead")

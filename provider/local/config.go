@@ -12,6 +12,8 @@ type Config struct {
 	Agent string
 	// Once says that few sandboxes will be made: the provider builds them itself
 	// where it can, instead of starting a spawner.
+	// A directory is always used in the same way: what is left of the one is not
+	// looked for by the other.
 	Once bool
 	// Keeper lets sandboxes outlive this process: another one holds what keeps them
 	// alive. It is started from this executable, which must call [Main]. It has no
@@ -22,6 +24,8 @@ type Config struct {
 	Users string
 	// Egress says what the ways out of sandboxes have in common.
 	Egress Egress
+	// Templates are what sandboxes can be made from beside the base; nil is none.
+	Templates Templates
 
 	// weak leaves out a defence, to see that attacks notice.
 	weak weakness
@@ -30,8 +34,8 @@ type Config struct {
 // weakness is a set of defences that are left out.
 type weakness struct{ filter, processes, network, recursion, layers, volumes bool }
 
-// Template is the one that this provider always has: the host's own programs.
-const Template = "base"
+// Base is the template that this provider always has: the host's own programs.
+const Base = "base"
 
 // Names and numbers of a sandbox.
 const (

@@ -32,7 +32,7 @@ func TestConformanceOnce(t *testing.T) {
 		}
 		providertest.Ready(t, p)
 		return p
-	}, "lifecycle", "spec", "exec", "limits", "kill", "concurrency", "isolation", "usage", "powers", "dial", "prepare", "solo", "attach", "leaks")
+	}, "lifecycle", "spec", "exec", "limits", "kill", "concurrency", "isolation", "usage", "powers", "dial", "prepare", "warm", "solo", "attach", "leaks")
 }
 
 // TestConformanceKeeper is about sandboxes that outlive the provider.
@@ -44,7 +44,7 @@ func TestConformanceKeeper(t *testing.T) {
 		}
 		providertest.Ready(t, p)
 		return p
-	}, "lifecycle", "exec", "list", "kill", "concurrency", "isolation", "powers", "terminal", "prepare", "attach", "resume", "snapshot", "fork", "trial", "egress", "pause", "usage", "leaks")
+	}, "lifecycle", "exec", "list", "kill", "concurrency", "isolation", "powers", "terminal", "prepare", "warm", "attach", "resume", "snapshot", "fork", "trial", "egress", "pause", "usage", "leaks")
 }
 
 // TestConformanceUser is the whole suite as an ordinary user.

@@ -14,10 +14,10 @@ import (
 
 // Create implements [cove.Provider].
 func (p *Provider) Create(ctx context.Context, id cove.ID, spec cove.Spec) (cove.Sandbox, error) {
-	if err := p.enter(); err != nil {
+	if err := p.books.Enter(); err != nil {
 		return nil, err
 	}
-	defer p.busy.Done()
+	defer p.books.Leave()
 	h, caps, spec, err := p.admit(ctx, id, spec)
 	if err != nil {
 		return nil, err
@@ -27,7 +27,7 @@ func (p *Provider) Create(ctx context.Context, id cove.ID, spec cove.Spec) (cove
 	}
 	fill, err := p.furnish(ctx, spec)
 	if err != nil {
-		p.forget(id)
+		p.books.Release(id)
 		return nil, err
 	}
 	return p.build(ctx, h, id, spec, caps, fill)
@@ -36,14 +36,14 @@ func (p *Provider) Create(ctx context.Context, id cove.ID, spec cove.Spec) (cove
 // build makes a sandbox whose id is reserved, with the files that fill gives it;
 // nil leaves it empty.
 func (p *Provider) build(ctx context.Context, h *hostSide, id cove.ID, spec cove.Spec, caps cove.Capabilities, fill func(context.Context, *shelf) error) (cove.Sandbox, error) {
-	m, err := h.make(ctx, id, wish{places: placesOf(spec), volumes: spec.Volumes, disk: spec.Workspace.Kind == cove.WorkspaceDisk})
+	m, err := h.make(ctx, id, wish{template: spec.Template, places: placesOf(spec), volumes: spec.Volumes, disk: spec.Workspace.Kind == cove.WorkspaceDisk})
 	if err == nil && fill != nil {
 		if err = fill(ctx, m.shelf); err != nil {
 			err = joined(err, m.drop(context.WithoutCancel(ctx)))
 		}
 	}
 	if err != nil {
-		p.forget(id)
+		p.books.Release(id)
 		return nil, err
 	}
 	return p.settle(ctx, m, nil, id, spec, caps)
@@ -69,7 +69,7 @@ func (p *Provider) admit(ctx context.Context, id cove.ID, spec cove.Spec) (*host
 		spec.Network.Mode = cove.NetworkNone
 	}
 	if spec.Template == "" {
-		spec.Template = Template
+		spec.Template = Base
 	}
 	if err := spec.Validate(); err != nil {
 		return nil, cove.Capabilities{}, spec, err
@@ -83,13 +83,19 @@ func (p *Provider) admit(ctx context.Context, id cove.ID, spec cove.Spec) (*host
 	if err := fits(spec.Workspace); err != nil {
 		return nil, cove.Capabilities{}, spec, err
 	}
-	if err := h.checkVolumes(spec.Volumes); err != nil {
+	if err := h.checkVolumes(spec); err != nil {
 		return nil, cove.Capabilities{}, spec, err
 	}
-	if err := p.cfg.Egress.allows(spec.Network); err != nil {
+	if err := p.cfg.Egress.Allows(spec.Network); err != nil {
 		return nil, cove.Capabilities{}, spec, err
 	}
 	caps := h.capabilities()
+	if spec.Template != Base {
+		if _, err := h.findTemplate(spec.Template); err != nil {
+			return nil, cove.Capabilities{}, spec, err
+		}
+		caps.Templates = []string{spec.Template}
+	}
 	return h, caps, spec, caps.Check(name, spec)
 }
 
@@ -130,22 +136,7 @@ func placesOf(spec cove.Spec) fence.Places {
 
 // reserve takes an id.
 func (p *Provider) reserve(id cove.ID) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.closed {
-		return closedError()
-	}
-	if _, taken := p.boxes[id]; taken || p.host.keeping.has(id) {
-		return cove.Errorf(cove.Conflict, "sandbox %s exists already", id)
-	}
-	p.boxes[id] = nil
-	return nil
-}
-
-func (p *Provider) forget(id cove.ID) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.boxes, id)
+	return p.books.Reserve(id, func() bool { return p.host.keeping.has(id) })
 }
 
 // settle makes something that was built the sandbox of a spec, or ends it. conn
@@ -165,7 +156,7 @@ func (p *Provider) settle(ctx context.Context, m *made, conn inside, id cove.ID,
 			m.maker.keep()
 		}
 	}
-	opts := m.options(spec, m.host.searched())
+	opts := m.options(spec, m.env, m.kit.searched())
 	switch {
 	case err != nil:
 	case conn != nil:
@@ -181,7 +172,7 @@ func (p *Provider) settle(ctx context.Context, m *made, conn inside, id cove.ID,
 		err = s.leave(ctx, spec.Network)
 	}
 	if err == nil {
-		err = p.register(s)
+		err = p.books.Put(s.id, s)
 	}
 	if err == nil {
 		go s.watch()
@@ -196,14 +187,14 @@ func (p *Provider) settle(ctx context.Context, m *made, conn inside, id cove.ID,
 	if s.conn != nil {
 		_ = s.conn.Close()
 	}
-	p.forget(id)
+	p.books.Release(id)
 	return nil, errors.Join(err, m.drop(context.WithoutCancel(ctx)))
 }
 
 // options is what the host's end of the agent knows of a spec.
 // Interpreters are searched in some directories beside the usual ones.
-func (m *made) options(spec cove.Spec, searched []string) guest.Options {
-	o := guest.Options{Env: environment(spec.Env, searched), OutOfMemory: outOfMemory(m.group, m.starved)}
+func (m *made) options(spec cove.Spec, template map[string]string, searched []string) guest.Options {
+	o := guest.Options{Env: environment(spec.Env, template, searched), OutOfMemory: m.famine()}
 	if m.held != nil {
 		o.Holder = m.held
 	}
@@ -214,20 +205,10 @@ func (m *made) options(spec cove.Spec, searched []string) guest.Options {
 }
 
 // searched are the directories of interpreters outside of /usr.
-func (h *hostSide) searched() []string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.path
-}
-
-func (p *Provider) register(s *sandbox) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.closed {
-		return closedError()
-	}
-	p.boxes[s.id] = s
-	return nil
+func (k *kit) searched() []string {
+	k.host.mu.Lock()
+	defer k.host.mu.Unlock()
+	return k.path
 }
 
 // agentThreads is room for the agent's own threads, which are in the group too:
@@ -254,11 +235,12 @@ func (m *made) limit(spec cove.Spec, has cove.Isolation) error {
 	if r.PIDs > 0 && m.host.support().PIDs == nil && !m.host.cfg.weak.processes {
 		l.PIDs = int64(r.PIDs) + agentThreads
 	}
-	if l == (cgroup.Limits{}) {
+	if l == m.limits { // none, or those of a spare that was warmed
 		return nil
 	}
 	if err := m.group.Set(l); err != nil {
 		return cove.Wrap(cove.Unavailable, err, "the limits of a sandbox cannot be set").Remedy("run cove doctor, which says what can be enforced here")
 	}
+	m.limits = l
 	return nil
 }

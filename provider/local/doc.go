@@ -25,6 +25,17 @@
 // that programs are not in: even with every privilege in theirs they could
 // change none of them.
 //
+// # Templates
+//
+// The root above is the template base. A caller can give others by Config.Templates:
+// the same root with variables and places to search of their own, a directory that
+// lies over the host's files, and one that takes their place. Each but the first kind has a kit of its own, which is a
+// plan and a spawner, and all sandboxes of it share the files, read-only. Of a
+// template that takes the place of the host's files, /etc has our own few on top,
+// and /dev, /mnt, /proc, /run, /sys, /tmp and /workspace are never the template's.
+// What is mounted below the host's /usr is not seen through a layer. A workspace
+// belongs to no template: snapshots and forks go from one to another.
+//
 // # Snapshots, forks and trials
 //
 // They copy nothing, if nobody uses the workspace at that moment: its layers are

@@ -13,8 +13,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -370,13 +368,13 @@ func TestEgressSpare(t *testing.T) {
 	if !ok {
 		t.Fatal("nothing is prepared")
 	}
-	spare, err := preparer.Prepare(t.Context(), cove.Mold{Template: local.Template, Workspace: cove.WorkspaceMemory})
+	spare, err := preparer.Prepare(t.Context(), cove.Mold{Template: local.Base, Workspace: cove.WorkspaceMemory})
 	if err != nil {
 		t.Fatal(err)
 	}
 	n := allowed("good.test")
 	n.Secrets = []string{"key"}
-	s, err := spare.Claim(t.Context(), cove.NewID(), cove.Spec{Template: local.Template, Workspace: cove.Workspace{Kind: cove.WorkspaceMemory}, Network: n})
+	s, err := spare.Claim(t.Context(), cove.NewID(), cove.Spec{Template: local.Base, Workspace: cove.Workspace{Kind: cove.WorkspaceMemory}, Network: n})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -460,21 +458,5 @@ func TestEgressConfig(t *testing.T) {
 		if _, err := local.New(local.Config{Dir: t.TempDir(), Egress: e}); cove.CodeOf(err) != cove.Invalid {
 			t.Errorf("%s: %v", name, err)
 		}
-	}
-}
-
-func TestHostTrust(t *testing.T) {
-	dir := t.TempDir()
-	empty, full, huge := filepath.Join(dir, "empty"), filepath.Join(dir, "full"), filepath.Join(dir, "huge")
-	for path, text := range map[string]string{empty: "", full: "whom\n\n", huge: strings.Repeat("x", 5<<20)} {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if got := local.HostTrust([]string{"/nowhere", empty, huge, full}); string(got) != "whom\n" {
-		t.Errorf("got %.20q", got)
-	}
-	if got := local.HostTrust(nil); got != nil {
-		t.Errorf("got %q", got)
 	}
 }

@@ -30,6 +30,7 @@ var (
 const (
 	MostCopied = mostCopied
 	AllCopied  = allCopied
+	HatchCode  = hatchCode
 )
 
 // PID is that of a sandbox's agent on the host.
@@ -64,6 +65,11 @@ func Measure(dir string, bytes, files int64) (int64, int64, bool) {
 func SparePID(s cove.Spare) int      { return s.(*spare).made.pid }  //nolint:forcetypeassert // tests have no other
 func SpareName(s cove.Spare) cove.ID { return s.(*spare).made.name } //nolint:forcetypeassert // tests have no other
 
+// StartBy is StartIn with a way to start of the test's own.
+func StartBy(ctx context.Context, s cove.Spare, cmd cove.Command, r cove.Resources, start func(context.Context, cove.Command) (cove.Process, error)) (cove.Process, error) {
+	return s.(*spare).startIn(ctx, cmd, r, start) //nolint:forcetypeassert // tests have no other
+}
+
 // SpareDone is closed when the agent of a spare is gone.
 func SpareDone(s cove.Spare) <-chan struct{} { return s.(*spare).conn.Done() } //nolint:forcetypeassert // tests have no other
 
@@ -74,6 +80,15 @@ func Explain(p *Provider, err error) error {
 		return opened
 	}
 	return h.explain(err)
+}
+
+// ExplainTemplate is what a failure to build from a template becomes.
+func ExplainTemplate(p *Provider, template string, err error) error {
+	k, _, missing := p.host.kitFor(template)
+	if missing != nil {
+		return missing
+	}
+	return k.explain(err)
 }
 
 // Groups reports whether there are control groups here.
@@ -141,13 +156,10 @@ func Flatten(p *Provider, why error) {
 }
 
 // SetWorld makes connections of sandboxes go elsewhere.
-func (c *Config) SetWorld(w egress.World) { c.Egress.world = w }
+func (c *Config) SetWorld(w egress.World) { c.Egress.World = w }
 
 // Unopened says why there is no way out.
 var Unopened = unopened
-
-// HostTrust finds whom a host trusts.
-var HostTrust = hostTrust
 
 // Gate keeps calls out for a moment.
 type Gate struct{ g gate }
@@ -233,4 +245,28 @@ func MakerPID(sb cove.Sandbox) int {
 	word, _, _ := strings.Cut(rest, "\n")
 	pid, _ := strconv.Atoi(strings.TrimSpace(word))
 	return pid
+}
+
+// Lull and Drowsy are lull and drowsy.
+const Drowsy = drowsy
+
+func Lull() { lull() }
+
+// RestKits ends the spawners of templates that nobody has a sandbox of, as time
+// does.
+func RestKits(p *Provider) {
+	for _, k := range p.host.kits {
+		k.rest()
+	}
+}
+
+// TreeRoot is the root of a template that is a tree, and LayerRoot that of one
+// that lies over a host.
+func TreeRoot(tree string) (fence.Root, error) { return treeRoot(tree) }
+
+// LayerRoot is the root of a host with a layer over it.
+func LayerRoot(top, tree string) (fence.Root, error) {
+	r := newRoot(top, "")
+	err := addLayer(&r, tree)
+	return r, err
 }

@@ -72,6 +72,12 @@ func (g gated) Remove(ctx context.Context, name string) error {
 	return g.Files.Remove(ctx, name)
 }
 
+// Tag implements [cove.Files].
+func (g gated) Tag(ctx context.Context, name string, meta map[string]string) error {
+	defer g.s.inside()()
+	return g.Files.Tag(ctx, name, meta)
+}
+
 // Unpack implements [cove.Files].
 func (g gated) Unpack(ctx context.Context, dir string, r io.Reader) error {
 	defer g.s.gate.use()()

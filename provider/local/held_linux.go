@@ -58,7 +58,7 @@ func (s *sandbox) hold(ctx context.Context, spec cove.Spec) error {
 	if s.shelf != nil {
 		s.shelf.keep = s.write // nobody else has it yet
 	}
-	s.note = note{Spec: spec, Isolation: s.isolation, Group: m.name, Grouped: m.group != nil, PID: m.pid, Searched: m.host.searched(), Disk: m.disk.note()}
+	s.note = note{Spec: spec, Isolation: s.isolation, Group: m.name, Grouped: m.group != nil, PID: m.pid, Searched: m.kit.searched(), Env: m.env, Disk: m.disk.note()}
 	if m.lease != nil {
 		s.note.User = m.lease.First
 	}

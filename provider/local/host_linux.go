@@ -20,7 +20,6 @@ import (
 	"github.com/cove-sandbox/cove/internal/linux"
 	"github.com/cove-sandbox/cove/internal/linux/cgroup"
 	"github.com/cove-sandbox/cove/internal/linux/userns"
-	"github.com/cove-sandbox/cove/provider/local/fence"
 )
 
 // patience bounds the wait for processes that were killed.
@@ -35,32 +34,44 @@ type hostSide struct {
 	executable *os.File
 	proc       *os.File
 	disks      *disks
-	ahead      *headStart // nil where nothing was begun before
+	ahead      *headStart              // nil where nothing was begun before
+	first      atomic.Pointer[cove.ID] // whose control group is made before anybody asks for it
 
 	keeping keeping
 	unsaved []heldSnapshot // of an earlier process; taken by the first who opens us
 
 	tried atomic.Bool // a sandbox was made here before
 	known atomic.Pointer[cove.Capabilities]
+	looks sync.Mutex            // held by who looks, so that others need not
 	live  names                 // of control groups that somebody here holds
 	flat  atomic.Pointer[error] // why there are no layers, if that was found out
 
-	mu      sync.Mutex
-	closed  bool               // guarded by mu
-	plan    *fence.Plan        // guarded by mu
-	path    []string           // guarded by mu; where interpreters are beside /usr
-	direct  *fence.Builder     // guarded by mu
-	spawner *maker             // guarded by mu
-	makers  map[cove.ID]*maker // guarded by mu; others, whose sandboxes live
+	kit    // of the base
+	mu     sync.Mutex
+	closed bool               // guarded by mu
+	kits   map[string]*kit    // guarded by mu; of templates, by what was built
+	makers map[cove.ID]*maker // guarded by mu; spawners beside those of kits, whose sandboxes live
 }
 
 func openHost(cfg Config) (_ *hostSide, err error) {
 	h := &hostSide{cfg: cfg}
+	h.kit.host = h
 	defer func() {
 		if err != nil {
 			_ = h.close()
 		}
 	}()
+	groups := cgroup.Config{Name: groupName(cfg.Dir)}
+	if cfg.Once {
+		first := cove.NewID()
+		groups.First = string(first)
+		h.first.Store(&first)
+		h.live.add(first)
+	}
+	h.control = sync.OnceValues(func() (*cgroup.Manager, error) { return cgroup.Open(groups) })
+	if cfg.Once {
+		go func() { _, _ = h.control() }() // which takes as long as all else before the first sandbox
+	}
 	if h.become = canBecome(); h.become {
 		if h.leases, err = openLeases(cfg.Users); err != nil {
 			return nil, cove.Wrap(cove.Unavailable, err, "the users of sandboxes cannot be kept apart").Remedy("let root write to /run/cove")
@@ -77,14 +88,11 @@ func openHost(cfg Config) (_ *hostSide, err error) {
 	if h.proc, err = openPath("/proc"); err != nil {
 		return nil, cove.Wrap(cove.Unavailable, err, "there is no /proc").Remedy("mount it, or run cove where it is")
 	}
-	h.control = sync.OnceValues(func() (*cgroup.Manager, error) { return cgroup.Open(cgroup.Config{Name: groupName(cfg.Dir)}) })
 	h.findKeeper()
 	if cfg.Once && h.become && !cfg.weak.network {
 		h.ahead = ahead.Swap(nil)
 	}
 	if cfg.Once {
-		// Both take as long as all else before the first sandbox.
-		go func() { _, _ = h.control() }()
 		go func() { _, _, _ = h.builders() }()
 	}
 	return h, nil
@@ -127,9 +135,24 @@ const (
 	lastUser  = firstUser + 100_000
 )
 
+// readKernel reads a small file of the kernel's, without what waits for files.
+func readKernel(path string) ([]byte, error) {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	defer func() { _ = unix.Close(fd) }()
+	text := make([]byte, 4096)
+	n, err := unix.Read(fd, text)
+	if err != nil {
+		return nil, &os.PathError{Op: "read", Path: path, Err: err}
+	}
+	return text[:n], nil
+}
+
 // mapped reports whether a user namespace has all the users that we give away.
 func mapped(path string) bool {
-	text, err := os.ReadFile(path) //nolint:gosec // of ours
+	text, err := readKernel(path)
 	if err != nil {
 		return false
 	}
@@ -157,6 +180,14 @@ func openLeases(file string) (*userns.Leases, error) {
 		return nil, err
 	}
 	return userns.OpenLeases(userns.LeaseConfig{File: file, First: firstUser, Count: lastUser - firstUser})
+}
+
+// newName is the name of a sandbox that has no id yet.
+func (h *hostSide) newName() cove.ID {
+	if first := h.first.Swap(nil); first != nil {
+		return *first
+	}
+	return cove.NewID()
 }
 
 // support says what control groups can enforce here.
@@ -216,7 +247,10 @@ func (h *hostSide) close() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.closed = true
-	errs := h.letGo()
+	var errs []error
+	for k := range h.everyKit() {
+		errs = append(errs, k.letGo()...)
+	}
 	for _, m := range h.makers {
 		errs = append(errs, m.end())
 	}

@@ -148,7 +148,7 @@ func poor(args []string) error {
 	}
 	_, err = p.Create(ctx, cove.NewID(), cove.Spec{})
 	r.Code, r.Remedy, r.Message = string(cove.CodeOf(err)), cove.RemedyOf(err), cove.MessageOf(err)
-	_, prepared := p.Prepare(ctx, cove.Mold{Template: local.Template, Workspace: cove.WorkspaceMemory})
+	_, prepared := p.Prepare(ctx, cove.Mold{Template: local.Base, Workspace: cove.WorkspaceMemory})
 	if cove.CodeOf(prepared) != cove.CodeOf(err) {
 		return fmt.Errorf("create: %w, prepare: %w", err, prepared)
 	}

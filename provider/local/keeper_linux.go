@@ -41,17 +41,18 @@ type heldBox struct {
 // note is what the next process must know of a sandbox. Fields are added, and
 // keep their meaning: an older process may have written it.
 type note struct {
-	Spec      cove.Spec      `json:"spec"`
-	Isolation cove.Isolation `json:"isolation"`
-	Group     cove.ID        `json:"group"`             // the name of its control group
-	Grouped   bool           `json:"grouped,omitempty"` // there is one
-	PID       int            `json:"pid"`
-	User      uint32         `json:"user,omitempty"` // of the host, where it has one
-	Searched  []string       `json:"searched,omitempty"`
-	Way       *wayNote       `json:"way,omitempty"`
-	Disk      *diskNote      `json:"disk,omitempty"`  // its workspace, if that is on disk
-	Shelf     *shelfNote     `json:"shelf,omitempty"` // its workspace, if that has layers
-	Maker     *makerNote     `json:"maker,omitempty"` // who has the rights over it, if we have not
+	Spec      cove.Spec         `json:"spec"`
+	Isolation cove.Isolation    `json:"isolation"`
+	Group     cove.ID           `json:"group"`             // the name of its control group
+	Grouped   bool              `json:"grouped,omitempty"` // there is one
+	PID       int               `json:"pid"`
+	User      uint32            `json:"user,omitempty"` // of the host, where it has one
+	Searched  []string          `json:"searched,omitempty"`
+	Env       map[string]string `json:"env,omitempty"` // of its template
+	Way       *wayNote          `json:"way,omitempty"`
+	Disk      *diskNote         `json:"disk,omitempty"`  // its workspace, if that is on disk
+	Shelf     *shelfNote        `json:"shelf,omitempty"` // its workspace, if that has layers
+	Maker     *makerNote        `json:"maker,omitempty"` // who has the rights over it, if we have not
 }
 
 // The names of descriptors.

@@ -109,7 +109,7 @@ func claimOrCreate(ctx context.Context, p *local.Provider, claim bool) (cove.San
 	if !claim {
 		return p.Create(ctx, cove.NewID(), spec)
 	}
-	spare, err := p.Prepare(ctx, cove.Mold{Template: local.Template, Workspace: cove.WorkspaceMemory})
+	spare, err := p.Prepare(ctx, cove.Mold{Template: local.Base, Workspace: cove.WorkspaceMemory})
 	if err != nil {
 		return nil, err
 	}

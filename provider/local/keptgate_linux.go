@@ -60,7 +60,6 @@ type wayNote struct {
 }
 
 // note is what is written down of a way out; nil if it ends with this process.
-// Callers hold the lock of the way, or are alone.
 func (w *way) note(n cove.Network) *wayNote {
 	if w == nil {
 		return nil
@@ -68,11 +67,7 @@ func (w *way) note(n cove.Network) *wayNote {
 	if _, kept := w.gate.(keptGateway); !kept {
 		return nil
 	}
-	note := &wayNote{Network: n, CA: w.ca}
-	for port := range w.ports {
-		note.Ports = append(note.Ports, port)
-	}
-	return note
+	return &wayNote{Network: n, Ports: w.Ports(), CA: w.Authority()}
 }
 
 // rejoin gives a sandbox of an earlier process its way out again.
@@ -80,9 +75,8 @@ func (s *sandbox) rejoin(n *wayNote) {
 	if n == nil {
 		return
 	}
-	s.way = &way{gate: keptGateway{s.made.held}, mode: n.Network.Mode, ports: map[uint16]bool{}, ca: n.CA}
-	s.way.listens(n.Ports)
-	s.way.trusts.Store(n.CA != nil)
+	s.way = &way{Way: egress.NewWay(s.p.cfg.Egress, n.Network.Mode, openPorts), gate: keptGateway{s.made.held}, mode: n.Network.Mode}
+	s.way.Resume(n.Ports, n.CA)
 }
 
 // part lets go of the way out of a sandbox that lives on. What is not kept ends.

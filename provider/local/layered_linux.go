@@ -66,13 +66,15 @@ func (h *hostSide) flatten(why error) {
 	h.flat.Store(&why)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.plan == nil {
-		return
+	for k := range h.everyKit() {
+		if k.plan == nil {
+			continue
+		}
+		plan := *k.plan
+		plan.Layers = false
+		k.plan = &plan
+		k.letGo()
 	}
-	plan := *h.plan
-	plan.Layers = false
-	h.plan = &plan
-	h.letGo()
 }
 
 // prove tries what layers need of the host, in a sandbox that nobody has.
@@ -130,7 +132,7 @@ func (l layered) enter(ctx context.Context) error {
 	if l.s.isGone() {
 		return l.s.goneError()
 	}
-	return l.s.p.enter()
+	return l.s.p.books.Enter()
 }
 
 // Try implements [cove.Trier].
@@ -138,7 +140,7 @@ func (l layered) Try(ctx context.Context) (cove.Trial, error) {
 	if err := l.enter(ctx); err != nil {
 		return nil, err
 	}
-	defer l.s.p.busy.Done()
+	defer l.s.p.books.Leave()
 	t, err := l.s.shelf.try(ctx)
 	if err != nil {
 		return nil, err
@@ -151,7 +153,7 @@ func (l layered) Tried(ctx context.Context) (cove.Trial, error) {
 	if err := l.enter(ctx); err != nil {
 		return nil, err
 	}
-	defer l.s.p.busy.Done()
+	defer l.s.p.books.Leave()
 	t, err := l.s.shelf.tried()
 	if err != nil {
 		return nil, err
@@ -165,7 +167,7 @@ func (l layered) Fork(ctx context.Context, id cove.ID, spec cove.Spec) (cove.San
 	if err := l.enter(ctx); err != nil {
 		return nil, err
 	}
-	defer l.s.p.busy.Done()
+	defer l.s.p.books.Leave()
 	spec.Snapshot = "" // the files come from here
 	h, caps, spec, err := l.s.p.admit(ctx, id, spec)
 	if err == nil && spec.Workspace.Kind == cove.WorkspaceDisk {
@@ -179,7 +181,7 @@ func (l layered) Fork(ctx context.Context, id cove.ID, spec cove.Spec) (cove.San
 	}
 	files, err := l.s.shelf.freeze(ctx)
 	if err != nil {
-		l.s.p.forget(id)
+		l.s.p.books.Release(id)
 		return nil, err
 	}
 	defer files.drop()
@@ -194,6 +196,6 @@ func (l layered) Snapshot(ctx context.Context, name cove.ID) (cove.Bytes, error)
 	if err := l.enter(ctx); err != nil {
 		return 0, err
 	}
-	defer l.s.p.busy.Done()
+	defer l.s.p.books.Leave()
 	return l.s.p.save(ctx, name, l.s.shelf)
 }

@@ -154,7 +154,7 @@ func crash(args []string) error {
 	case "disk":
 		return l.wait(p)
 	}
-	spare, err := p.Prepare(ctx, cove.Mold{Template: local.Template, Workspace: cove.WorkspaceMemory})
+	spare, err := p.Prepare(ctx, cove.Mold{Template: local.Base, Workspace: cove.WorkspaceMemory})
 	if err != nil {
 		return err
 	}
@@ -179,6 +179,7 @@ func TestCrash(t *testing.T) {
 	for _, kind := range []string{"spawner", "once"} {
 		t.Run(kind, func(t *testing.T) {
 			cfg := config(t.TempDir())
+			cfg.Once = kind == "once" // a directory is always used in the same way
 			p := provider(t, cfg)
 			must(t, p.Close()) // it is the other process's turn
 			l := crashed(t, cfg.Dir, kind)
@@ -255,7 +256,7 @@ func crashedNow(t *testing.T, dir, kind string, wait bool) (l left) {
 func TestSpawnerKilled(t *testing.T) {
 	p := provider(t, config(t.TempDir()))
 	older := create(t, p)
-	spare, err := p.Prepare(t.Context(), cove.Mold{Template: local.Template, Workspace: cove.WorkspaceMemory})
+	spare, err := p.Prepare(t.Context(), cove.Mold{Template: local.Base, Workspace: cove.WorkspaceMemory})
 	must(t, err)
 	first := spawner(os.Getpid())
 	must(t, unix.Kill(first, unix.SIGKILL))
@@ -392,7 +393,7 @@ func makeSomething(t *testing.T, p *local.Provider, spare bool) error {
 		_, err := p.Create(t.Context(), cove.NewID(), cove.Spec{})
 		return err
 	}
-	s, err := p.Prepare(t.Context(), cove.Mold{Template: local.Template, Workspace: cove.WorkspaceMemory})
+	s, err := p.Prepare(t.Context(), cove.Mold{Template: local.Base, Workspace: cove.WorkspaceMemory})
 	if err != nil {
 		return err
 	}
@@ -404,7 +405,7 @@ func makeSomething(t *testing.T, p *local.Provider, spare bool) error {
 
 func TestClosed(t *testing.T) {
 	p := provider(t, config(t.TempDir()))
-	mold := cove.Mold{Template: local.Template, Workspace: cove.WorkspaceMemory}
+	mold := cove.Mold{Template: local.Base, Workspace: cove.WorkspaceMemory}
 	spare, err := p.Prepare(t.Context(), mold)
 	must(t, err)
 	must(t, p.Close())

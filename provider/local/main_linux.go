@@ -2,6 +2,7 @@ package local
 
 import (
 	"os"
+	"path/filepath"
 	"sync/atomic"
 
 	"github.com/cove-sandbox/cove"
@@ -20,7 +21,7 @@ var answers atomic.Bool
 // agent in it. Without, it would start copies of itself that do not know what
 // they were started for; so the provider refuses to.
 func Main() {
-	switch os.Args[0] {
+	switch filepath.Base(os.Args[0]) {
 	case agent.Name:
 		os.Exit(agent.Main(agent.DefaultFD))
 	case fence.Name:

@@ -39,8 +39,9 @@ const (
 
 // fingerprint tells plans apart, and the executables that carry them out. The
 // caller holds mu.
-func (h *hostSide) fingerprint() string {
-	text, err := json.Marshal(h.plan)
+func (k *kit) fingerprint() string {
+	h := k.host
+	text, err := json.Marshal(k.plan)
 	var st unix.Stat_t
 	if err != nil || unix.Fstat(int(h.executable.Fd()), &st) != nil {
 		return ""
@@ -52,14 +53,14 @@ func (h *hostSide) fingerprint() string {
 
 // launch starts a spawner for the plan, or takes one that an earlier process
 // left. The caller holds mu.
-func (h *hostSide) launch() (*maker, error) {
-	print := h.fingerprint()
+func (k *kit) launch() (*maker, error) {
+	h, print := k.host, k.fingerprint()
 	for _, m := range h.makers {
 		if m.print == print && print != "" && !m.over() {
 			return m, nil
 		}
 	}
-	s, err := fence.Launch(h.plan, int(h.executable.Fd()), int(h.proc.Fd()))
+	s, err := fence.Launch(k.plan, int(h.executable.Fd()), int(h.proc.Fd()))
 	if err != nil {
 		return nil, err
 	}

@@ -76,6 +76,7 @@ func (l pausing) Pause(ctx context.Context) error {
 		if err := l.f.freeze(ctx); err != nil {
 			return err
 		}
+		l.s.still(true)
 		l.f.paused = true
 		return nil
 	})
@@ -90,9 +91,17 @@ func (l pausing) Resume(ctx context.Context) error {
 		if err := l.f.group.Thaw(ctx); err != nil {
 			return err
 		}
+		l.s.still(false)
 		l.f.paused = false
 		return nil
 	})
+}
+
+// still tells the connection not to be impatient with an agent that is stopped.
+func (s *sandbox) still(paused bool) {
+	if c, ok := s.conn.(interface{ Still(paused bool) }); ok {
+		c.Still(paused)
+	}
 }
 
 // change does something to a sandbox that is there.
@@ -171,6 +180,7 @@ func (k killable) Kill(ctx context.Context) error {
 		_, _ = k.Wait(wait)
 	}
 	if frozen := k.f.freeze(context.WithoutCancel(ctx)); frozen != nil && !k.s.isGone() {
+		k.s.still(false)
 		k.f.paused = false
 		return cove.Wrap(cove.Unavailable, errors.Join(err, frozen), "the sandbox cannot be paused again").Remedy("pause it once more")
 	}

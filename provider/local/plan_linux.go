@@ -19,9 +19,13 @@ import (
 // moreEnv is what tests add to the environment of agents and spawners.
 var moreEnv []string
 
-// newPlan is what all sandboxes of this host have in common.
-func (h *hostSide) newPlan() (*fence.Plan, error) {
-	root, path := h.drawn()
+// newPlan is what all sandboxes of a kit have in common.
+func (k *kit) newPlan() (*fence.Plan, error) {
+	h := k.host
+	root, path, err := k.root()
+	if err != nil {
+		return nil, err
+	}
 	root.Stage = filepath.Join(h.cfg.Dir, "root")
 	p := &fence.Plan{
 		Root:   root,
@@ -30,12 +34,13 @@ func (h *hostSide) newPlan() (*fence.Plan, error) {
 		Proc: true, Network: !h.cfg.weak.network, Groups: true,
 		Landlock: landlock.Probe() == nil,
 		Layers:   h.layers(),
+		Nested:   k.template.Preloads(),
 		Limits:   limits(),
 		Shared:   fence.Bounds{Size: int64(sharedSize), Files: sharedFiles},
 		Argv:     []string{agent.Name},
 		Env:      append(agent.Env(), moreEnv...),
 	}
-	h.path = path
+	k.path = path
 	if !h.become {
 		p.Root.Evidence = "/run/proc"
 	}
@@ -78,7 +83,15 @@ func openFiles() uint64 {
 // newRoot describes the read-only root: the programs of a host, and nothing of
 // what makes it that host.
 func newRoot(top, stage string) fence.Root {
-	r := fence.Root{
+	r := bareRoot(stage)
+	addPrograms(&r, top)
+	addSettings(&r, top)
+	return r
+}
+
+// bareRoot is what a root has that is no host's.
+func bareRoot(stage string) fence.Root {
+	return fence.Root{
 		Stage: stage,
 		Dirs: []fence.Dir{
 			{Path: "/dev", Mode: 0o755},
@@ -105,6 +118,7 @@ func newRoot(top, stage string) fence.Root {
 			{Path: "/dev/stdin", To: "/proc/self/fd/0"},
 			{Path: "/dev/stdout", To: "/proc/self/fd/1"},
 			{Path: "/etc/mtab", To: "/proc/self/mounts"},
+			{Path: cove.HomePath, To: cove.WorkspacePath},
 			{Path: "/var/run", To: "/run"},
 			{Path: "/var/tmp", To: "/tmp"},
 		},
@@ -118,9 +132,6 @@ func newRoot(top, stage string) fence.Root {
 		},
 		Devices: []string{"full", "null", "random", "tty", "urandom", "zero"},
 	}
-	addPrograms(&r, top)
-	addSettings(&r, top)
-	return r
 }
 
 // addPrograms shows the host's programs and libraries: /usr, and what stands
@@ -145,7 +156,7 @@ func addPrograms(r *fence.Root, top string) {
 // settings are what programs look for in /etc and what says nothing about the
 // host: small files are copied, the others shown.
 var (
-	shownSettings  = []string{"alternatives", "fonts", "ld.so.cache", "ca-certificates/extracted", "pki/ca-trust/extracted", "pki/tls/certs", "ssl/cert.pem", "ssl/certs", "java-*", "perl", "python3*"}
+	shownSettings  = []string{"alternatives", "fonts", "ld.so.cache", "matplotlibrc", "ca-certificates/extracted", "pki/ca-trust/extracted", "pki/tls/certs", "ssl/cert.pem", "ssl/certs", "java-*", "perl", "python3*"}
 	copiedSettings = []string{"bash.bashrc", "inputrc", "ld.so.conf", "localtime", "mime.types", "protocols", "services", "ssl/openssl.cnf", "timezone"}
 )
 
@@ -189,25 +200,40 @@ const nameServer = "198.18.0.1"
 
 // settingsOf returns the settings in a directory that may be shown.
 func settingsOf(etc string) []string {
-	var all []string
-	if dir, err := os.Open(etc); err == nil { //nolint:gosec // the host's own
-		all, _ = dir.Readdirnames(-1)
-		_ = dir.Close()
-		slices.Sort(all)
-	}
+	all := listed(etc)
 	var found []string
 	for _, pattern := range shownSettings {
-		if !strings.Contains(pattern, "*") {
+		start, open := strings.CutSuffix(pattern, "*")
+		if !open {
 			found = append(found, pattern)
 			continue
 		}
+		first := len(found)
 		for _, name := range all {
-			if ok, _ := filepath.Match(pattern, name); ok { // the patterns are good
+			if strings.HasPrefix(name, start) {
 				found = append(found, name)
 			}
 		}
+		slices.Sort(found[first:])
 	}
 	return found
+}
+
+// listed lists a directory, in no order. It is as [readSmall] is.
+func listed(dir string) []string {
+	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = unix.Close(fd) }()
+	var names []string
+	for part := make([]byte, 16<<10); ; {
+		n, err := unix.ReadDirent(fd, part)
+		if err != nil || n <= 0 {
+			return names
+		}
+		_, _, names = unix.ParseDirent(part[:n], -1, names)
+	}
 }
 
 // addParents makes the directories above a path that are not there yet.
@@ -218,6 +244,9 @@ func addParents(r *fence.Root, path string) {
 			break
 		}
 		missing = append([]fence.Dir{{Path: dir, Mode: 0o755}}, missing...)
+		if dir == cove.HomePath { // somebody of that name has an interpreter there
+			r.Links = slices.DeleteFunc(r.Links, func(l fence.Link) bool { return l.Path == dir })
+		}
 	}
 	r.Dirs = append(r.Dirs, missing...)
 }

@@ -26,13 +26,13 @@ func (p *Provider) Probe(ctx context.Context) (cove.Capabilities, error) {
 	if err := ctx.Err(); err != nil {
 		return cove.Capabilities{}, err
 	}
-	if err := p.enter(); err != nil {
+	if err := p.books.Enter(); err != nil {
 		return cove.Capabilities{}, err
 	}
-	defer p.busy.Done()
+	defer p.books.Leave()
 	h, err := p.open()
 	if err != nil {
-		if _, ok := errors.AsType[*cove.Error](err); ok && cove.CodeOf(err) == cove.Unavailable && !p.isClosed() {
+		if _, ok := errors.AsType[*cove.Error](err); ok && cove.CodeOf(err) == cove.Unavailable && p.books.Open() == nil {
 			return unready(cove.Capabilities{}, err), nil
 		}
 		return cove.Capabilities{}, err
@@ -48,13 +48,11 @@ func (p *Provider) Probe(ctx context.Context) (cove.Capabilities, error) {
 		caps = h.capabilities() // which may have learned something
 	}
 	caps.Notes = append(caps.Notes, p.saved.unwritten()...)
+	caps.Templates = h.templates()
+	if p.cfg.Templates != nil && !p.cfg.Once {
+		caps.Notes = append(caps.Notes, p.cfg.Templates.Lacking()...)
+	}
 	return caps, nil
-}
-
-func (p *Provider) isClosed() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.closed
 }
 
 // unready is the report of a host that cannot make sandboxes.
@@ -92,6 +90,8 @@ func (h *hostSide) capabilities() cove.Capabilities {
 	if !h.cfg.Once {
 		return h.look()
 	}
+	h.looks.Lock()
+	defer h.looks.Unlock()
 	if known := h.known.Load(); known != nil {
 		return *known
 	}
@@ -117,7 +117,7 @@ func (h *hostSide) look() cove.Capabilities {
 		},
 		Workspaces: map[cove.WorkspaceKind]cove.Quota{cove.WorkspaceMemory: {Bytes: cove.Hard, Files: cove.Hard}},
 		Networks:   networks,
-		Templates:  []string{Template},
+		Templates:  []string{Base},
 		Volumes:    mounts.SetAttr == nil,
 		Powers:     []cove.Power{cove.PowerDial, cove.PowerPrepare, cove.PowerSolo, cove.PowerTerminal},
 		Notes:      h.notes(has),

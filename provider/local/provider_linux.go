@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"iter"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,24 +11,21 @@ import (
 
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/internal/keeper"
+	"github.com/cove-sandbox/cove/internal/roster"
 )
 
 // Provider makes sandboxes on this machine. It implements [cove.Provider],
 // [cove.Preparer] and [cove.Soloist].
 type Provider struct {
-	cfg Config
+	cfg   Config
+	books *roster.Roster[*sandbox, *spare]
 
 	mu     sync.Mutex
-	host   *hostSide            // what was found and opened here; nil until needed
-	boxes  map[cove.ID]*sandbox // guarded by mu; nil for one that is being made
-	spares map[*spare]bool      // guarded by mu
+	host   *hostSide // what was found and opened here; nil until needed
 	saved  snapshots
-	closed bool
-	busy   sync.WaitGroup // calls that make or end something
 	guards sync.WaitGroup // those who wait for the end of keepers
 
-	guarded   *keeper.Client            // guarded by mu; the one whose end is waited for
-	attaching map[cove.ID]chan struct{} // guarded by mu; closed when it is done
+	guarded *keeper.Client // guarded by mu; the one whose end is waited for
 }
 
 var (
@@ -44,7 +40,7 @@ func New(cfg Config) (*Provider, error) {
 	if cfg.Dir == "" {
 		return nil, cove.InvalidField("dir", "is empty; name the directory of provider %s", name)
 	}
-	if err := cfg.Egress.check(); err != nil {
+	if err := cfg.Egress.Check(); err != nil {
 		return nil, err
 	}
 	dir, err := filepath.Abs(cfg.Dir)
@@ -55,32 +51,20 @@ func New(cfg Config) (*Provider, error) {
 	if err := os.MkdirAll(filepath.Join(dir, "root"), 0o700); err != nil {
 		return nil, cove.Wrap(cove.Unavailable, err, "the directory of provider %s cannot be made", name)
 	}
-	return &Provider{cfg: cfg, boxes: map[cove.ID]*sandbox{}, spares: map[*spare]bool{}, attaching: map[cove.ID]chan struct{}{}}, nil
+	return &Provider{cfg: cfg, books: roster.New[*sandbox, *spare](name)}, nil
 }
 
 // Name implements [cove.Provider].
 func (p *Provider) Name() string { return name }
 
-func closedError() error { return cove.Errorf(cove.Unavailable, "provider %s is closed", name) }
-
-// enter begins a call that [Provider.Close] waits for; busy counts it until its
-// end.
-func (p *Provider) enter() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.closed {
-		return closedError()
-	}
-	p.busy.Add(1)
-	return nil
-}
+func closedError() error { return roster.Closed(name) }
 
 // open returns what the provider stands on.
 func (p *Provider) open() (*hostSide, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed {
-		return nil, closedError()
+	if err := p.books.Open(); err != nil {
+		return nil, err
 	}
 	if p.host == nil {
 		h, err := openHost(p.cfg)
@@ -97,18 +81,7 @@ func (p *Provider) open() (*hostSide, error) {
 // List implements [cove.Provider]: what lives here, and what processes that are
 // gone left of their control groups and workspaces.
 func (p *Provider) List(ctx context.Context) iter.Seq2[cove.ID, error] {
-	return func(yield func(cove.ID, error) bool) {
-		ids, err := p.list(ctx)
-		if err != nil {
-			yield("", err)
-			return
-		}
-		for _, id := range ids {
-			if !yield(id, nil) {
-				return
-			}
-		}
-	}
+	return roster.List(func() ([]cove.ID, error) { return p.list(ctx) })
 }
 
 func (p *Provider) list(ctx context.Context) ([]cove.ID, error) {
@@ -123,15 +96,9 @@ func (p *Provider) list(ctx context.Context) ([]cove.ID, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	ids := slices.Collect(maps.Keys(p.boxes))
-	for _, id := range append(left, h.keeping.list()...) {
-		if !slices.Contains(ids, id) {
-			ids = append(ids, id)
-		}
-	}
-	return ids, nil
+	left = append(left, h.keeping.list()...)
+	slices.Sort(left)
+	return p.books.IDs(slices.Compact(left)...), nil
 }
 
 // Remove implements [cove.Provider].
@@ -142,17 +109,15 @@ func (p *Provider) Remove(ctx context.Context, id cove.ID) error {
 	if !id.Valid() {
 		return nil
 	}
-	if err := p.enter(); err != nil {
+	if err := p.books.Enter(); err != nil {
 		return err
 	}
-	defer p.busy.Done()
+	defer p.books.Leave()
 	h, err := p.open()
 	if err != nil {
 		return err
 	}
-	p.mu.Lock()
-	box, known := p.boxes[id]
-	p.mu.Unlock()
+	box, known := p.books.Get(id)
 	switch {
 	case box != nil:
 		return box.Destroy(ctx)
@@ -171,24 +136,12 @@ func (p *Provider) Remove(ctx context.Context, id cove.ID) error {
 // Close ends all sandboxes, unless there is a keeper: then they live on, and only
 // spares end.
 func (p *Provider) Close() error {
-	p.mu.Lock()
-	if p.closed {
-		p.mu.Unlock()
+	boxes, spares, first := p.books.Close(nil)
+	if !first {
 		return nil
 	}
-	p.closed = true
-	p.mu.Unlock()
-	// Nothing is added any more. What is being made finds us closed at its end.
-	p.busy.Wait()
 	p.mu.Lock()
 	h := p.host
-	var boxes []*sandbox
-	for _, box := range p.boxes {
-		if box != nil {
-			boxes = append(boxes, box)
-		}
-	}
-	spares := slices.Collect(maps.Keys(p.spares))
 	p.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

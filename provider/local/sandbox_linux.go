@@ -11,6 +11,7 @@ import (
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/internal/guest"
 	"github.com/cove-sandbox/cove/internal/linux/cgroup"
+	"github.com/cove-sandbox/cove/internal/template"
 )
 
 // sandbox is a live one. It implements [cove.Sandbox], [cove.Dialer] and
@@ -47,13 +48,14 @@ var (
 	_ cove.Mortal  = (*sandbox)(nil)
 )
 
-// environment is what every program of a sandbox has. More are directories to
-// search beside the usual ones.
-func environment(spec map[string]string, more []string) map[string]string {
+// environment is what every program of a sandbox has: what its spec says, over
+// what its template says. More are directories to search beside the usual ones.
+func environment(spec, made map[string]string, more []string) map[string]string {
 	env := map[string]string{
 		"HOME": cove.WorkspacePath, "LANG": "C.UTF-8", "LOGNAME": host, "USER": host, "SHELL": "/bin/bash",
-		"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+		"PATH": template.Path,
 	}
+	maps.Copy(env, made)
 	for _, dir := range more {
 		env["PATH"] += ":" + dir
 	}
@@ -170,11 +172,7 @@ func (s *sandbox) Destroy(ctx context.Context) error {
 	if err := s.end(ctx); err != nil {
 		return err
 	}
-	s.p.mu.Lock()
-	defer s.p.mu.Unlock()
-	if s.p.boxes[s.id] == s {
-		delete(s.p.boxes, s.id)
-	}
+	s.p.books.Drop(s.id, s)
 	return nil
 }
 
@@ -192,6 +190,14 @@ func (s *sandbox) end(ctx context.Context) error {
 	}
 	s.made = nil
 	return shut
+}
+
+// famine is [outOfMemory] of the sandbox, the same for all who ask.
+func (m *made) famine() func() bool {
+	if m.hungry == nil {
+		m.hungry = outOfMemory(m.group, m.starved)
+	}
+	return m.hungry
 }
 
 // outOfMemory returns a question: did the kernel kill somebody for want of

@@ -279,10 +279,10 @@ func (p saving) RemoveSnapshot(ctx context.Context, name cove.ID) error {
 	if err := ctx.Err(); err != nil || !name.Valid() {
 		return err
 	}
-	if err := p.enter(); err != nil {
+	if err := p.books.Enter(); err != nil {
 		return err
 	}
-	defer p.busy.Done()
+	defer p.books.Leave()
 	k := &p.saved
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -18,6 +18,7 @@ type spare struct {
 
 	mu   sync.Mutex
 	used bool
+	warm *warmth // nil while nothing was started in it; not changed once it is used
 }
 
 // sparePlaces are those of a sandbox that nobody has yet.
@@ -30,22 +31,30 @@ func (p *Provider) Prepare(ctx context.Context, m cove.Mold) (cove.Spare, error)
 
 // PrepareSolo implements [cove.Soloist].
 func (p *Provider) PrepareSolo(ctx context.Context, m cove.Mold) (cove.Spare, error) {
-	return p.prepare(ctx, m, true)
+	s, err := p.prepare(ctx, m, true)
+	if err != nil {
+		return nil, err
+	}
+	return lone{s}, nil
 }
 
 func (p *Provider) prepare(ctx context.Context, m cove.Mold, solo bool) (cove.Spare, error) {
-	if err := p.enter(); err != nil {
+	if err := p.books.Enter(); err != nil {
 		return nil, err
 	}
-	defer p.busy.Done()
-	h, _, _, err := p.admit(ctx, cove.NewID(), cove.Spec{Template: m.Template, Workspace: cove.Workspace{Kind: m.Workspace}})
+	defer p.books.Leave()
+	h, caps, spec, err := p.admit(ctx, cove.NewID(), cove.Spec{Template: m.Template, Workspace: cove.Workspace{Kind: m.Workspace}, Resources: m.Resources})
 	if err != nil {
 		return nil, err
 	}
 	if m.Workspace == cove.WorkspaceDisk {
 		return &cold{p: p, mold: m}, nil
 	}
-	built, err := h.make(ctx, cove.NewID(), wish{places: sparePlaces, handles: true, solo: solo})
+	w := wish{template: spec.Template, places: sparePlaces, handles: true, solo: solo}
+	if solo { // nobody else is given it, so it can have its limits before anybody waits for them
+		w.limit = func(m *made) error { return m.limit(spec, caps.For(spec.Workspace.Kind)) }
+	}
+	built, err := h.make(ctx, h.newName(), w)
 	if err != nil {
 		return nil, err
 	}
@@ -55,15 +64,8 @@ func (p *Provider) prepare(ctx context.Context, m cove.Mold, solo bool) (cove.Sp
 		return nil, joined(err, built.drop(context.WithoutCancel(ctx)))
 	}
 	s := &spare{p: p, mold: m, made: built, conn: conn}
-	p.mu.Lock()
-	closed := p.closed
-	if !closed {
-		p.spares[s] = true
-	}
-	p.mu.Unlock()
-	if closed {
-		_ = s.free(ctx)
-		return nil, closedError()
+	if err := p.books.Keep(s); err != nil {
+		return nil, joined(err, s.free(ctx))
 	}
 	return s, nil
 }
@@ -79,12 +81,12 @@ func (s *spare) use() bool {
 
 // Claim implements [cove.Spare].
 func (s *spare) Claim(ctx context.Context, id cove.ID, spec cove.Spec) (cove.Sandbox, error) {
-	if err := s.p.enter(); err != nil {
+	if err := s.p.books.Enter(); err != nil {
 		return nil, joined(err, s.Discard(ctx))
 	}
-	defer s.p.busy.Done()
+	defer s.p.books.Leave()
 	if !s.use() {
-		return nil, cove.Errorf(cove.Conflict, "the spare is used up")
+		return nil, usedUp()
 	}
 	if spec.Snapshot != "" { // what a spare has is empty
 		if err := s.free(ctx); err != nil {
@@ -104,7 +106,7 @@ func (s *spare) Claim(ctx context.Context, id cove.ID, spec cove.Spec) (cove.San
 	if err == nil && (spec.Template != s.mold.Template || spec.Workspace.Kind != s.mold.Workspace) {
 		err = cove.Errorf(cove.Invalid, "the spec does not fit the spare; create a sandbox instead")
 	}
-	if err == nil && !s.fits(spec) {
+	if err == nil && (!s.fits(spec) || s.made.limit(spec, caps.For(spec.Workspace.Kind)) != nil) {
 		if err := s.free(ctx); err != nil {
 			return nil, err
 		}
@@ -116,20 +118,28 @@ func (s *spare) Claim(ctx context.Context, id cove.ID, spec cove.Spec) (cove.San
 	if err != nil {
 		return nil, joined(err, s.free(ctx))
 	}
-	if err := h.resize(ctx, s.made, placesOf(spec)); err != nil {
-		s.p.forget(id)
+	if err = s.warm.suit(ctx, spec.Resources); err == nil {
+		err = h.resize(ctx, s.made, placesOf(spec))
+	}
+	if err != nil {
+		s.p.books.Release(id)
 		return nil, joined(err, s.free(ctx))
 	}
 	box, err := s.p.settle(ctx, s.made, s.conn, id, spec, caps)
-	s.p.mu.Lock()
-	delete(s.p.spares, s)
-	s.p.mu.Unlock()
+	if err == nil {
+		s.warm.belong(box)
+	}
+	s.p.books.Use(s)
 	return box, err
 }
 
 // fits reports whether what was made can become what a spec asks for: what is
 // mounted in a sandbox is decided when it is made.
-func (s *spare) fits(spec cove.Spec) bool { return len(spec.Volumes) == 0 }
+func (s *spare) fits(spec cove.Spec) bool {
+	// A limit that was set cannot be taken away.
+	limited := s.mold.Resources != cove.Resources{} && s.mold.Resources != spec.Resources
+	return len(spec.Volumes) == 0 && s.made.isCurrent(spec.Template) && !s.warm.unbinds(spec.Resources) && !limited
+}
 
 // resize gives places that nobody has used their bounds.
 func (h *hostSide) resize(ctx context.Context, m *made, to fence.Places) error {
@@ -142,7 +152,7 @@ func (h *hostSide) resize(ctx context.Context, m *made, to fence.Places) error {
 	if h.become {
 		err = fence.Resize(m.handles, to)
 	} else {
-		_, spawner, broken := h.builders()
+		_, spawner, broken := m.kit.builders()
 		if broken != nil {
 			return broken
 		}
@@ -165,9 +175,7 @@ func (s *spare) Discard(ctx context.Context) error {
 func (s *spare) free(ctx context.Context) error {
 	_ = s.conn.Close()
 	err := s.made.drop(context.WithoutCancel(ctx))
-	s.p.mu.Lock()
-	defer s.p.mu.Unlock()
-	delete(s.p.spares, s)
+	s.p.books.Use(s)
 	return err
 }
 

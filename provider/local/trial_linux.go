@@ -158,7 +158,7 @@ func fileChange(c fence.Change) cove.FileChange {
 	kinds := map[fence.ChangeKind]cove.ChangeKind{fence.Created: cove.Created, fence.Modified: cove.Modified, fence.Removed: cove.Removed}
 	f := cove.FileChange{Kind: kinds[c.Kind], Path: path.Join(cove.WorkspacePath, c.Path)}
 	if c.Kind != fence.Removed {
-		f.Info = &cove.FileInfo{Path: f.Path, Size: cove.Bytes(c.Size), Mode: modeOf(c.Mode), Modified: time.Unix(0, c.Modified).UTC(), Link: c.Link}
+		f.Info = &cove.FileInfo{Path: f.Path, Size: cove.Bytes(c.Size), Mode: modeOf(c.Mode), Modified: time.Unix(0, c.Modified).UTC(), Link: c.Link, UID: -1, GID: -1}
 	}
 	return f
 }

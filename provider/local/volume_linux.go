@@ -54,15 +54,19 @@ func checkTargets(r *fence.Root, list []cove.Volume) error {
 }
 
 // checkVolumes refuses volumes that no sandbox here could have.
-func (h *hostSide) checkVolumes(list []cove.Volume) error {
-	if len(list) == 0 {
+func (h *hostSide) checkVolumes(spec cove.Spec) error {
+	if len(spec.Volumes) == 0 {
 		return nil
 	}
-	plan, err := h.planned()
+	k, _, err := h.kitFor(spec.Template)
 	if err != nil {
 		return err
 	}
-	return checkTargets(&plan.Root, list)
+	plan, err := k.planned()
+	if err != nil {
+		return err
+	}
+	return checkTargets(&plan.Root, spec.Volumes)
 }
 
 // shown is the volumes of a sandbox on their way into it.

@@ -179,7 +179,7 @@ func TestVolumeReadOnly(t *testing.T) {
 
 func TestVolumeOfSpare(t *testing.T) {
 	p := provider(t, config(t.TempDir()))
-	spare, err := p.Prepare(t.Context(), cove.Mold{Template: local.Template, Workspace: cove.WorkspaceMemory})
+	spare, err := p.Prepare(t.Context(), cove.Mold{Template: local.Base, Workspace: cove.WorkspaceMemory})
 	must(t, err)
 	s, err := spare.Claim(t.Context(), cove.NewID(), cove.Spec{Volumes: []cove.Volume{{Source: offered(t, "f"), Target: "/data"}}})
 	must(t, err)

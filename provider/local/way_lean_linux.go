@@ -15,9 +15,11 @@ import (
 // Egress says nothing here.
 type Egress struct{}
 
-func (Egress) check() error { return nil }
+// Check finds nothing wrong.
+func (Egress) Check() error { return nil }
 
-func (Egress) allows(n cove.Network) error {
+// Allows reports a network that no sandbox can have.
+func (Egress) Allows(n cove.Network) error {
 	if n.Mode != cove.NetworkNone || len(n.Secrets) > 0 {
 		return cove.Errorf(cove.Unsupported, "network.mode: this program gives sandboxes no network").With("field", "network.mode")
 	}

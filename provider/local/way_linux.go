@@ -6,11 +6,9 @@ import (
 	"context"
 	"errors"
 	"iter"
-	"maps"
 	"os"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -31,14 +29,10 @@ var networks = []cove.NetworkMode{cove.NetworkNone, cove.NetworkAllow, cove.Netw
 
 // way is how a sandbox gets out.
 type way struct {
+	*egress.Way
+
 	gate gateway
 	mode cove.NetworkMode
-
-	mu    sync.Mutex        // held while it is changed
-	ports map[uint16]bool   // guarded by mu; have a socket
-	ca    *egress.Authority // guarded by mu; nil until there is a secret
-
-	trusts atomic.Bool // programs are told of the authority
 }
 
 // reaching is a sandbox with a way out. It implements [cove.Egress] besides.
@@ -66,12 +60,8 @@ func (s *sandbox) leave(ctx context.Context, n cove.Network) error {
 	if n.Mode == cove.NetworkNone {
 		return nil
 	}
-	w := &way{mode: n.Mode, ports: map[uint16]bool{}}
-	c, err := s.change(ctx, w, n)
-	if err != nil {
-		return err
-	}
-	ports, err := w.missing(n)
+	w := &way{Way: egress.NewWay(s.p.cfg.Egress, n.Mode, openPorts), mode: n.Mode}
+	c, ports, err := w.Begin(ctx, n, s.conn.Files())
 	if err != nil {
 		return err
 	}
@@ -79,64 +69,16 @@ func (s *sandbox) leave(ctx context.Context, n cove.Network) error {
 	if err != nil {
 		return err
 	}
-	if s.made.held != nil && s.p.cfg.Egress.world == nil {
+	if s.made.held != nil && s.p.cfg.Egress.World == nil {
 		w.gate, err = openKeptGateway(ctx, s.made.held, c, list)
 	} else {
-		w.gate, err = openGateway(c, list, s.p.cfg.Egress.world)
+		w.gate, err = openGateway(c, list, s.p.cfg.Egress.World)
 	}
 	if err != nil {
 		return err
 	}
-	w.listens(ports)
 	s.way = w
 	return s.rehold(ctx, n)
-}
-
-// change makes a network the config of a gateway. Where it names the first
-// secrets, the sandbox learns whom to trust.
-func (s *sandbox) change(ctx context.Context, w *way, n cove.Network) (egress.Config, error) {
-	if len(n.Secrets) > 0 && w.ca == nil {
-		ca, err := egress.NewAuthority()
-		if err != nil {
-			return egress.Config{}, err
-		}
-		if err := s.tellTrust(ctx, ca); err != nil {
-			return egress.Config{}, err
-		}
-		w.ca = ca
-		w.trusts.Store(true)
-	}
-	return s.p.cfg.Egress.config(n, w.ca)
-}
-
-// missing returns the ports of a network that have no socket yet.
-func (w *way) missing(n cove.Network) ([]uint16, error) {
-	want := openPorts
-	if n.Mode == cove.NetworkAllow {
-		more, err := egress.Ports(n.Allow)
-		if err != nil {
-			return nil, err
-		}
-		want = append([]uint16{80, 443}, more...)
-	}
-	var list []uint16
-	for _, port := range want {
-		if port == 53 {
-			return nil, cove.Errorf(cove.Unsupported, "network.allow: port 53 leads to the name server of the sandbox, and to no other").
-				With("field", "network.allow").Remedy("leave it out: names are answered without it")
-		}
-		if !w.ports[port] {
-			list = append(list, port)
-		}
-	}
-	slices.Sort(list)
-	return list, nil
-}
-
-func (w *way) listens(ports []uint16) {
-	for _, port := range ports {
-		w.ports[port] = true
-	}
 }
 
 // openSockets opens ways out of the sandbox of a process; first says that they
@@ -199,46 +141,23 @@ func unopened(err error) error {
 	return cove.Wrap(cove.Unavailable, err, "the way out of a sandbox cannot be opened: %s", err).Remedy("run cove doctor")
 }
 
-// SetNetwork implements [cove.Egress]. Ports that a list names for the first time
-// get sockets; those that it names no longer keep theirs, and nothing goes out.
+// SetNetwork implements [cove.Egress].
 func (r reaching) SetNetwork(ctx context.Context, n cove.Network) error {
 	if r.s.isGone() {
 		return r.s.goneError()
 	}
-	n = cove.Spec{Network: n}.Clone().Network
-	if err := (cove.Spec{Network: n}).Validate(); err != nil {
-		return err
-	}
 	w := r.s.way
-	if n.Mode != w.mode {
-		return cove.Errorf(cove.Unsupported, "network.mode: the sandbox was made with %q and keeps it", w.mode).
-			With("field", "network.mode").Remedy("open a session with the network %q", n.Mode)
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if _, err := r.s.p.cfg.Egress.config(n, nil); err != nil {
-		return err
-	}
-	ports, err := w.missing(n)
-	if err != nil {
-		return err
-	}
-	c, err := r.s.change(ctx, w, n)
-	if err != nil {
-		return err
-	}
-	if len(ports) > 0 {
-		if err := r.open(ctx, ports); err != nil {
+	return w.Change(ctx, n, r.s.conn.Files(), func(ports []uint16) error {
+		return r.open(ctx, ports)
+	}, func(n cove.Network, c egress.Config) error {
+		if err := w.gate.Set(ctx, c); err != nil {
 			return err
 		}
-	}
-	if err := w.gate.Set(ctx, c); err != nil {
-		return err
-	}
-	return r.s.rehold(ctx, n)
+		return r.s.rehold(ctx, n)
+	})
 }
 
-// open opens sockets for more ports. Callers hold the lock of the way.
+// open opens sockets for more ports, while nobody else changes the way.
 func (r reaching) open(ctx context.Context, ports []uint16) error {
 	by, process, err := r.s.process()
 	if err != nil {
@@ -249,11 +168,7 @@ func (r reaching) open(ctx context.Context, ports []uint16) error {
 	if err != nil {
 		return err
 	}
-	if err := r.s.way.gate.Listen(ctx, list); err != nil {
-		return err
-	}
-	r.s.way.listens(ports)
-	return nil
+	return r.s.way.gate.Listen(ctx, list)
 }
 
 // process returns another descriptor of the first process, which stays what it is
@@ -283,30 +198,13 @@ func (r reaching) Connections(ctx context.Context, after int64) iter.Seq2[cove.C
 			yield(cove.Connection{}, err)
 			return
 		}
-		for _, c := range list {
-			if err := ctx.Err(); err != nil {
-				yield(cove.Connection{}, err)
-				return
-			}
-			if !yield(c, nil) {
-				return
-			}
-		}
+		egress.Each(ctx, list)(yield)
 	}
 }
 
 // Start implements [cove.Sandbox]: programs learn whom to trust, unless they were
 // told otherwise.
 func (r reaching) Start(ctx context.Context, cmd cove.Command) (cove.Process, error) {
-	if r.s.way.trusts.Load() {
-		env := map[string]string{}
-		for _, name := range trustVariables {
-			if _, told := r.s.env[name]; !told {
-				env[name] = trustFile
-			}
-		}
-		maps.Copy(env, cmd.Env)
-		cmd.Env = env
-	}
+	cmd.Env = r.s.way.Env(cmd.Env, r.s.env)
 	return r.Sandbox.Start(ctx, cmd)
 }

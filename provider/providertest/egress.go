@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/cove-sandbox/cove"
 )
@@ -96,6 +97,27 @@ func (e *env) lines(s cove.Sandbox, after int64) []cove.Connection {
 	return list
 }
 
+// told waits until the log of a sandbox has so many lines: a connection is told when
+// both sides have ended it, which may be after the program.
+func (e *env) told(s cove.Sandbox, many int) []cove.Connection {
+	e.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	late := time.NewTimer(20 * time.Second)
+	defer late.Stop()
+	for {
+		list := e.lines(s, 0)
+		if len(list) >= many {
+			return list
+		}
+		select {
+		case <-tick.C:
+		case <-late.C:
+			return list
+		}
+	}
+}
+
 // refusals are the names in the log of a sandbox that were refused.
 func (e *env) refusals(s cove.Sandbox) []string {
 	e.Helper()
@@ -135,7 +157,7 @@ func egressReaches(e *env) {
 	o := e.outside()
 	s := e.sandbox(reach(allowing(o.rule(o.Name))))
 	e.gets(s, o, o.Name)
-	lines := e.lines(s, 0)
+	lines := e.told(s, 1)
 	if len(lines) != 1 {
 		e.Fatalf("one connection is told as %+v", lines)
 	}
@@ -162,7 +184,7 @@ func egressLog(e *env) {
 	for range 3 {
 		e.gets(s, o, o.Name)
 	}
-	all := e.lines(s, 0)
+	all := e.told(s, 3)
 	if len(all) != 3 || all[0].Number < 1 {
 		e.Fatalf("three connections are told as %+v", all)
 	}
@@ -215,7 +237,7 @@ func egressOpen(e *env) {
 	s := e.sandbox(reach(cove.Network{Mode: cove.NetworkOpen}))
 	e.gets(s, o, o.Name)
 	e.gets(s, o, o.Other)
-	equal(e, len(e.lines(s, 0)), 2, "the number of connections")
+	equal(e, len(e.told(s, 2)), 2, "the number of connections")
 }
 
 func egressNone(e *env) {

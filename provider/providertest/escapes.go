@@ -1,6 +1,7 @@
 package providertest
 
 import (
+	"context"
 	"testing"
 
 	"github.com/cove-sandbox/cove"
@@ -16,7 +17,10 @@ func escapeTests() []test {
 // with [escape.Summoned].
 func breakOut(e *env) {
 	e.needs("a boundary", e.caps.Isolation.Boundary != cove.BoundaryNone)
-	for f, err := range escape.Run(e.ctx(), e.p, escape.Options{}) {
+	// It makes a hundred sandboxes, which takes some providers a second each.
+	ctx, cancel := context.WithTimeout(e.Context(), 5*patience)
+	defer cancel()
+	for f, err := range escape.Run(ctx, e.p, escape.Options{}) {
 		e.must(err, "run the battery")
 		e.Run(f.Attack+"/"+string(f.Via), func(t *testing.T) {
 			switch {

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"io/fs"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/cove-sandbox/cove"
@@ -17,6 +19,7 @@ func fileTests() []test {
 		{"read_a_big_file", readBig},
 		{"read_what_is_no_file", readNoFile},
 		{"stat_a_link", statLink},
+		{"owners_and_attributes", attributes},
 		{"mkdir", mkdir},
 		{"move", move},
 		{"move_what_cannot_be", moveBad},
@@ -107,6 +110,37 @@ func readNoFile(e *env) {
 	e.wants(cove.Invalid, err, "reading a directory")
 	_, err = e.content(s, "/dev/zero", 0, 10)
 	e.wants(cove.Invalid, err, "reading a device")
+}
+
+func attributes(e *env) {
+	s := e.sandbox()
+	f := s.Files()
+	e.write(s, "d/f", "x")
+	i, err := f.Stat(e.ctx(), "d/f")
+	e.must(err, "stat")
+	equal(e, strconv.Itoa(i.UID)+"\n", e.sh(s, "id -u").stdout, "whose the file is")
+	equal(e, len(i.Meta), 0, "attributes that nobody gave")
+	err = f.Tag(e.ctx(), "d/f", map[string]string{"e2b.author": "Zoë", "empty": ""})
+	e.needs("attributes of files", cove.CodeOf(err) != cove.Unsupported)
+	e.must(err, "tag")
+	e.must(f.Tag(e.ctx(), "d/f", map[string]string{"empty": "no more"}), "tag again")
+	want := map[string]string{"e2b.author": "Zoë", "empty": "no more"}
+	i, err = f.Stat(e.ctx(), "d/f")
+	e.must(err, "stat")
+	equal(e, i.Meta["e2b.author"]+i.Meta["empty"], want["e2b.author"]+want["empty"], "the attributes")
+	for i, err := range f.List(e.ctx(), "d", 1) {
+		e.must(err, "list")
+		equal(e, len(i.Meta), len(want), "the attributes in a list")
+	}
+	e.must(f.Tag(e.ctx(), "d", map[string]string{"k": "v"}), "tag a directory")
+	e.write(s, "d/f", "y")
+	i, err = f.Stat(e.ctx(), "d/f")
+	e.must(err, "stat")
+	equal(e, len(i.Meta), 0, "the attributes of a file that was replaced")
+	e.wants(cove.NotFound, f.Tag(e.ctx(), "none", want), "tagging what is not there")
+	for _, bad := range []map[string]string{nil, {"a b": ""}, {"k": "\xff"}, {"k": strings.Repeat("x", cove.MaxMetaValue+1)}} {
+		e.wants(cove.Invalid, f.Tag(e.ctx(), "d/f", bad), "attributes that cannot be")
+	}
 }
 
 func statLink(e *env) {

@@ -15,7 +15,25 @@ func nameTests() []test {
 		{"dots_stay_inside", dotsStayInside},
 		{"links_stay_inside", linksStayInside},
 		{"writing_through_a_link_stays_inside", writeThroughLink},
+		{"home_is_the_workspace", homeIsWorkspace},
 	}
+}
+
+// homeIsWorkspace: what was written for sandboxes whose files are in /home/user
+// finds them there, in a root that is ours.
+func homeIsWorkspace(e *env) {
+	s := e.sandbox()
+	e.needs("a link at "+cove.HomePath, e.sh(s, `[ -L "$1" ]`, cove.HomePath).ExitCode == 0)
+	e.write(s, "here", "one")
+	e.prints(s, "one", `cat "$1"`, cove.HomePath+"/here")
+	e.prints(s, "", `cd "$1" && echo two >there && mkdir -p deep/down`, cove.HomePath)
+	equal(e, e.read(s, "there"), "two\n", "what a program wrote in "+cove.HomePath)
+	equal(e, e.read(s, cove.HomePath+"/here"), "one", "a file, read by its other name")
+	e.write(s, cove.HomePath+"/deep/down/file", "three")
+	e.prints(s, "three", `cat deep/down/file`)
+	i, err := s.Files().Stat(e.ctx(), cove.HomePath)
+	e.must(err, "stat")
+	equal(e, i.Link, cove.WorkspacePath, "where "+cove.HomePath+" leads")
 }
 
 // oddities are names that are fine on Linux and break careless code.

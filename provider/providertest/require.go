@@ -2,6 +2,7 @@ package providertest
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -19,11 +20,28 @@ func Require(t *testing.T, name string, caps cove.Capabilities) {
 	if caps.Ready {
 		return
 	}
-	required := strings.Split(os.Getenv("COVE_REQUIRE"), ",")
-	if slices.Contains(required, name) {
-		t.Fatalf("COVE_REQUIRE names provider %s, and it is not ready: %s (%s)", name, caps.Why, caps.Remedy)
+	Lacks(t, name, fmt.Sprintf("provider %s is not ready: %s (%s)", name, caps.Why, caps.Remedy))
+}
+
+// Lacks ends a test that lacks something: it is skipped with the reason, and fails
+// where COVE_REQUIRE names what is lacking.
+func Lacks(t testing.TB, name, why string) {
+	t.Helper()
+	if slices.Contains(strings.Split(os.Getenv("COVE_REQUIRE"), ","), name) {
+		t.Fatalf("COVE_REQUIRE names %s, and %s", name, why)
 	}
-	t.Skipf("provider %s is not ready: %s (%s)", name, caps.Why, caps.Remedy)
+	t.Skip(why)
+}
+
+// Needs returns a variable in which make test names an engine, or something else that
+// is not a part of this module. A test without it lacks what is called name.
+func Needs(t testing.TB, name, variable string) string {
+	t.Helper()
+	value := os.Getenv(variable)
+	if value == "" {
+		Lacks(t, name, variable+" is not set; run make test, which sets it")
+	}
+	return value
 }
 
 // Ready is Require for an open provider, which is closed if the test ends.

@@ -15,6 +15,7 @@ func soloTests() []test {
 	tests := []test{
 		{"one_program_and_nothing_else", soloOnly},
 		{"unclaimed_leaves_nothing", soloDiscarded},
+		{"claimed_with_other_bounds_than_were_expected", soloOtherBounds},
 		{"workdir_that_is_missing_is_invalid", soloWorkdir},
 		{"what_the_program_left_ends_with_it", soloSurvivors},
 		{"first_process_is_out_of_reach", soloFirst},
@@ -95,7 +96,7 @@ func claimSolo(ctx context.Context, p cove.Provider, spec cove.Spec) (cove.Sandb
 	if !ok {
 		return nil, cove.Errorf(cove.Unsupported, "the provider is no Soloist")
 	}
-	spare, err := soloist.PrepareSolo(ctx, cove.Mold{Provider: p.Name(), Template: spec.Template, Workspace: spec.Workspace.Kind, Solo: true})
+	spare, err := soloist.PrepareSolo(ctx, cove.Mold{Provider: p.Name(), Template: spec.Template, Workspace: spec.Workspace.Kind, Solo: true, Resources: spec.Resources})
 	if err != nil {
 		return nil, err
 	}
@@ -143,6 +144,23 @@ func soloDiscarded(e *env) {
 	equal(e, len(e.ids()), 0, "the number of sandboxes while there is a spare")
 	e.must(spare.Discard(e.ctx()), "discard")
 	e.must(spare.Discard(e.ctx()), "discard again")
+}
+
+// soloOtherBounds: what was expected of the claim holds for nobody who asks for
+// something else.
+func soloOtherBounds(e *env) {
+	e.needsPower(cove.PowerSolo)
+	e.needsHard(cove.LimitPIDs)
+	for _, most := range []int{0, 400} {
+		m := e.mold()
+		m.Solo, m.Resources = true, cove.Resources{PIDs: 8}
+		spare, err := as[cove.Soloist](e, e.p).PrepareSolo(e.ctx(), m)
+		e.must(err, "prepare")
+		s, err := spare.Claim(e.ctx(), cove.NewID(), e.spec(func(s *cove.Spec) { s.Resources.PIDs = most }))
+		e.must(err, "claim")
+		e.destroyLater(s)
+		e.prints(s, "all\n", `i=0; while [ $i -lt 200 ]; do sleep 60 & i=$((i+1)); done; echo all; kill -9 -1`)
+	}
 }
 
 func soloWorkdir(e *env) {

@@ -51,6 +51,8 @@ func groups() []group {
 		{"trial", trialTests()},
 		{"egress", egressTests()},
 		{"prepare", prepareTests()},
+		{"warm", warmTests()},
+		{"templates", templateTests()},
 		{"solo", soloTests()},
 		{"attach", attachTests()},
 		{"resume", resumeTests()},

@@ -65,6 +65,9 @@ var mutants = map[string]func(*memory.Store) cove.Store{
 	"claims from nowhere": func(s *memory.Store) cove.Store { return setClaim{s} },
 	"tenants of all":      func(s *memory.Store) cove.Store { return snapshots{s} },
 	"runs of all":         func(s *memory.Store) cove.Store { return runs{s} },
+	"messages of all":     func(s *memory.Store) cove.Store { return messages{s} },
+	"forgets too much":    func(s *memory.Store) cove.Store { return forgetful{s} },
+	"trims too much":      func(s *memory.Store) cove.Store { return trims{s} },
 }
 
 // TestMutant is no test: it is what TestMutants runs in a process of its own,
@@ -210,8 +213,36 @@ func (m snapshots) Snapshots(ctx context.Context, f cove.SnapshotFilter) iter.Se
 	return m.Store.Snapshots(ctx, f)
 }
 
+type messages struct{ *memory.Store }
+
+func (m messages) Messages(ctx context.Context, f cove.MessageFilter) iter.Seq2[*cove.Message, error] {
+	f.Owner = ""
+	return m.Store.Messages(ctx, f)
+}
+
+// forgetful deletes a thread of every owner.
+type forgetful struct{ *memory.Store }
+
+func (m forgetful) DeleteMessages(ctx context.Context, tenant, owner, thread string) error {
+	for msg, err := range m.Messages(ctx, cove.MessageFilter{Tenant: tenant, Thread: thread}) {
+		if err != nil {
+			return err
+		}
+		if err := m.Store.DeleteMessages(ctx, tenant, msg.Owner, thread); err != nil {
+			return err
+		}
+	}
+	return m.Store.DeleteMessages(ctx, tenant, owner, thread)
+}
+
+type trims struct{ *memory.Store }
+
+func (m trims) TrimMessages(ctx context.Context, before time.Time) (int64, error) {
+	return m.Store.TrimMessages(ctx, before.Add(1))
+}
+
 type runs struct{ *memory.Store }
 
-func (m runs) Runs(ctx context.Context, _ cove.RunState) iter.Seq2[*cove.Run, error] {
-	return m.Store.Runs(ctx, "")
+func (m runs) Runs(ctx context.Context, _ cove.RunFilter) iter.Seq2[*cove.Run, error] {
+	return m.Store.Runs(ctx, cove.RunFilter{})
 }

@@ -1,8 +1,11 @@
 package memory
 
 import (
+	"cmp"
 	"context"
 	"iter"
+	"slices"
+	"time"
 
 	"github.com/cove-sandbox/cove"
 )
@@ -24,9 +27,9 @@ func (s *Store) GetRun(ctx context.Context, id cove.ID) (*cove.Run, error) {
 	return fetch(ctx, s, &s.runs, string(id), "such run")
 }
 
-// Runs implements cove.RunStore. Runs come by id; no state selects all.
-func (s *Store) Runs(ctx context.Context, state cove.RunState) iter.Seq2[*cove.Run, error] {
-	return list(ctx, s, &s.runs, "", 0, func(r *cove.Run) bool { return state == "" || state == r.State })
+// Runs implements cove.RunStore.
+func (s *Store) Runs(ctx context.Context, f cove.RunFilter) iter.Seq2[*cove.Run, error] {
+	return list(ctx, s, &s.runs, f.After, f.Limit, f.Match)
 }
 
 // DeleteRun implements cove.RunStore.
@@ -35,4 +38,28 @@ func (s *Store) DeleteRun(ctx context.Context, id cove.ID) error {
 		s.runs.remove(string(id))
 		return nil
 	})
+}
+
+// TrimRuns implements cove.RunStore.
+func (s *Store) TrimRuns(ctx context.Context, before time.Time, most int) (n int64, err error) {
+	err = s.change(ctx, func() error {
+		ended := map[string][]*cove.Run{}
+		for _, r := range s.runs.rows {
+			if r.value.State != cove.RunRunning {
+				ended[r.value.Tenant] = append(ended[r.value.Tenant], r.value)
+			}
+		}
+		over := map[*cove.Run]bool{}
+		for _, list := range ended {
+			slices.SortFunc(list, func(a, b *cove.Run) int {
+				return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), cmp.Compare(b.ID, a.ID))
+			})
+			for i, r := range list {
+				over[r] = i >= most || r.CreatedAt.Before(before)
+			}
+		}
+		n = s.runs.drop(func(r *cove.Run) bool { return over[r] })
+		return nil
+	})
+	return n, err
 }

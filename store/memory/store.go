@@ -21,6 +21,7 @@ type Store struct {
 	usage     map[string]cove.Consumption
 	snapshots table[cove.Snapshot]
 	runs      table[cove.Run]
+	messages  table[cove.Message]
 	claims    map[claimKey]cove.Claim
 }
 

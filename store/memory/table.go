@@ -53,6 +53,13 @@ func (t *table[T]) remove(id string) {
 	}
 }
 
+// drop removes the rows that match, and returns how many.
+func (t *table[T]) drop(match func(*T) bool) int64 {
+	before := len(t.rows)
+	t.rows = slices.DeleteFunc(t.rows, func(r row[T]) bool { return match(r.value) })
+	return int64(before - len(t.rows))
+}
+
 // field is one by which records are found.
 type field struct{ name, value string }
 

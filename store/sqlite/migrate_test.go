@@ -3,8 +3,10 @@ package sqlite_test
 import (
 	"database/sql"
 	"errors"
+	"fmt"
 	"io/fs"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -26,9 +28,17 @@ func future(t *testing.T, more ...string) fs.FS {
 		files[name] = &fstest.MapFile{Data: data}
 	}
 	for i, text := range more {
-		files["migration/"+[]string{"0003_a.sql", "0004_b.sql", "0005_c.sql"}[i]] = &fstest.MapFile{Data: []byte(text)}
+		files[fmt.Sprintf("migration/%04d_more.sql", latest(t)+i+1)] = &fstest.MapFile{Data: []byte(text)}
 	}
 	return files
+}
+
+// latest is the number of the last migration of today.
+func latest(t *testing.T) int {
+	t.Helper()
+	names, err := fs.Glob(sqlite.Migrations, "migration/*.sql")
+	check(t, err)
+	return len(names)
 }
 
 const (
@@ -51,7 +61,7 @@ func TestMigrate(t *testing.T) {
 	s, err := sqlite.OpenWith(t.Context(), path, future(t, second, third))
 	check(t, err)
 	for query, want := range map[string]string{
-		"PRAGMA user_version":                "4",
+		"PRAGMA user_version":                strconv.Itoa(latest(t) + 2),
 		"SELECT color FROM session":          "red",
 		"SELECT count(*) FROM extra":         "0",
 		"SELECT data->>'cause' FROM session": "old",
@@ -66,7 +76,7 @@ func TestMigrate(t *testing.T) {
 	check(t, s.Close())
 
 	_, err = sqlite.Open(t.Context(), path)
-	check(t, refused(err, path, "written by a newer version of cove (schema 4, and this one knows 2)"))
+	check(t, refused(err, path, fmt.Sprintf("written by a newer version of cove (schema %d, and this one knows %d)", latest(t)+2, latest(t))))
 }
 
 // TestMigrateUsage keeps the CPU time that was all that was counted once.
@@ -113,7 +123,7 @@ func TestMigrateFails(t *testing.T) {
 	check(t, s.Close())
 	for range 2 {
 		_, err := sqlite.OpenWith(t.Context(), path, future(t, second, third, "CREATE TABLE more (id TEXT); NONSENSE;"))
-		if !errors.Is(err, cove.Internal) || !strings.Contains(err.Error(), "migration 5") {
+		if !errors.Is(err, cove.Internal) || !strings.Contains(err.Error(), fmt.Sprintf("migration %d", latest(t)+3)) {
 			t.Fatalf("got %v", err)
 		}
 	}
@@ -121,7 +131,7 @@ func TestMigrateFails(t *testing.T) {
 	if _, err := s.GetSession(t.Context(), "a"); err != nil {
 		t.Error(err)
 	}
-	if v, err := ask(t, s, "PRAGMA user_version"); err != nil || v != "2" {
+	if v, err := ask(t, s, "PRAGMA user_version"); err != nil || v != strconv.Itoa(latest(t)) {
 		t.Errorf("version %q (%v)", v, err)
 	}
 	if _, err := ask(t, s, "SELECT id FROM extra"); err == nil || errors.Is(err, sql.ErrNoRows) {
@@ -133,9 +143,9 @@ func TestMigrateNewFails(t *testing.T) {
 	dir := t.TempDir()
 	for words, files := range map[string]fs.FS{
 		"refused a statement": future(t, "NONSENSE"),
-		"must start with 0003_": func() fs.FS {
+		fmt.Sprintf("must start with %04d_", latest(t)+1): func() fs.FS {
 			files := future(t).(fstest.MapFS)
-			files["migration/0004_gap.sql"] = &fstest.MapFile{Data: []byte(third)}
+			files[fmt.Sprintf("migration/%04d_gap.sql", latest(t)+2)] = &fstest.MapFile{Data: []byte(third)}
 			return files
 		}(),
 	} {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -133,7 +134,7 @@ func TestOpenPragmas(t *testing.T) {
 		{s.Writer(), "synchronous", "1"},
 		{s.Writer(), "foreign_keys", "1"},
 		{s.Writer(), "busy_timeout", "5000"},
-		{s.Writer(), "user_version", "2"},
+		{s.Writer(), "user_version", strconv.Itoa(latest(t))},
 		{s.Reader(), "query_only", "1"},
 		{s.Reader(), "busy_timeout", "5000"},
 	} {
@@ -173,7 +174,7 @@ func TestOpenRefuses(t *testing.T) {
 		}, "another program"},
 		"newer": {func(t *testing.T, path string) {
 			foreign(t, path, "PRAGMA application_id = 1131378277; PRAGMA user_version = 99; CREATE TABLE session (id TEXT)")
-		}, "newer version of cove (schema 99, and this one knows 2)"},
+		}, fmt.Sprintf("newer version of cove (schema 99, and this one knows %d)", latest(t))},
 		"damaged header": {func(t *testing.T, path string) {
 			foreign(t, path, "CREATE TABLE x (id TEXT)")
 			damage(t, path, 100)

@@ -48,8 +48,15 @@ var calls = []call{
 	{"DeleteSnapshot", func(ctx context.Context, s cove.Store) error { return s.DeleteSnapshot(ctx, "a") }},
 	{"PutRun", func(ctx context.Context, s cove.Store) error { return s.PutRun(ctx, fullRun("new")) }},
 	{"GetRun", func(ctx context.Context, s cove.Store) error { _, err := s.GetRun(ctx, "a"); return err }},
-	{"Runs", func(ctx context.Context, s cove.Store) error { return first(s.Runs(ctx, "")) }},
+	{"Runs", func(ctx context.Context, s cove.Store) error { return first(s.Runs(ctx, cove.RunFilter{})) }},
 	{"DeleteRun", func(ctx context.Context, s cove.Store) error { return s.DeleteRun(ctx, "a") }},
+	{"PutMessage", func(ctx context.Context, s cove.Store) error { return s.PutMessage(ctx, fullMessage("new")) }},
+	{"Messages", func(ctx context.Context, s cove.Store) error { return first(s.Messages(ctx, cove.MessageFilter{})) }},
+	{"DeleteMessages", func(ctx context.Context, s cove.Store) error { return s.DeleteMessages(ctx, "acme", "key-1", "t-1") }},
+	{"TrimMessages", func(ctx context.Context, s cove.Store) error {
+		_, err := s.TrimMessages(ctx, epoch.Add(time.Hour))
+		return err
+	}},
 	{"TakeClaim", func(ctx context.Context, s cove.Store) error {
 		_, err := s.TakeClaim(ctx, claim("acme", "new"), epoch)
 		return err
@@ -66,6 +73,7 @@ type contents struct {
 	Usage           cove.Consumption
 	Snapshots       []*cove.Snapshot
 	Runs            []*cove.Run
+	Messages        []*cove.Message
 	Claims          []*cove.Claim
 }
 
@@ -84,6 +92,7 @@ func fill(t *testing.T, s cove.Store) {
 	ok(t, err)
 	ok(t, s.PutSnapshot(t.Context(), fullSnapshot("a")))
 	ok(t, s.PutRun(t.Context(), fullRun("a")))
+	ok(t, s.PutMessage(t.Context(), fullMessage("a")))
 	taken(t, s, claim("acme", "a"), epoch)
 	ok(t, s.SetClaim(t.Context(), "acme", "a", "made"))
 }
@@ -99,7 +108,8 @@ func read(t *testing.T, s cove.Store) contents {
 		Keys:      all(t, s.Keys(t.Context())),
 		Usage:     usage,
 		Snapshots: all(t, s.Snapshots(t.Context(), cove.SnapshotFilter{})),
-		Runs:      all(t, s.Runs(t.Context(), "")),
+		Runs:      all(t, s.Runs(t.Context(), cove.RunFilter{})),
+		Messages:  all(t, s.Messages(t.Context(), cove.MessageFilter{})),
 	}
 	for _, name := range []string{"acme", "new"} {
 		if tenant, err := s.GetTenant(t.Context(), name); err == nil {

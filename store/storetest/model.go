@@ -269,7 +269,7 @@ func (m *machine) putRun(rt *rapid.T) {
 func (m *machine) listRuns(rt *rapid.T) {
 	state := rapid.SampledFrom([]cove.RunState{"", cove.RunRunning, cove.RunFailed}).Draw(rt, "state")
 	want := listed(m.runs, "", 0, func(r cove.Run) bool { return state == "" || state == r.State })
-	same(rt, all(rt, m.store.Runs(m.ctx, state)), want)
+	same(rt, all(rt, m.store.Runs(m.ctx, cove.RunFilter{State: state})), want)
 	for _, r := range want {
 		got, err := m.store.GetRun(m.ctx, r.ID)
 		agree(rt, err, "")

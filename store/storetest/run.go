@@ -24,6 +24,7 @@ func Run(t *testing.T, open func(t *testing.T) cove.Store) {
 		{"Tenant", tenantCases},
 		{"Snapshot", snapshotCases},
 		{"Run", runCases},
+		{"Message", messageCases},
 		{"Claim", claimCases},
 		{"Hostile", hostileCases},
 		{"Call", callCases},

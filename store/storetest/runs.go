@@ -3,7 +3,9 @@ package storetest
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/cove-sandbox/cove"
 )
@@ -11,7 +13,9 @@ import (
 var runCases = []testCase{
 	{"RoundTrip", runRoundTrip},
 	{"State", runState},
+	{"Filter", runFilter},
 	{"Output", runOutput},
+	{"Trim", runTrim},
 }
 
 func runRoundTrip(t *testing.T, s cove.Store) {
@@ -27,7 +31,7 @@ func runRoundTrip(t *testing.T, s cove.Store) {
 		ok(t, err)
 		same(t, got, want)
 		spoil(got)
-		for _, listed := range all(t, s.Runs(t.Context(), "")) {
+		for _, listed := range all(t, s.Runs(t.Context(), cove.RunFilter{})) {
 			same(t, listed, want)
 			spoil(listed)
 		}
@@ -41,7 +45,7 @@ func runRoundTrip(t *testing.T, s cove.Store) {
 	}
 	_, err := s.GetRun(t.Context(), "a")
 	fails(t, err, cove.NotFound)
-	same(t, len(all(t, s.Runs(t.Context(), ""))), 0)
+	same(t, len(all(t, s.Runs(t.Context(), cove.RunFilter{}))), 0)
 }
 
 func runState(t *testing.T, s cove.Store) {
@@ -52,7 +56,7 @@ func runState(t *testing.T, s cove.Store) {
 	}
 	count := func(state cove.RunState) int {
 		last, n := cove.ID(""), 0
-		for _, r := range all(t, s.Runs(t.Context(), state)) {
+		for _, r := range all(t, s.Runs(t.Context(), cove.RunFilter{State: state})) {
 			if r.ID <= last || state != "" && r.State != state {
 				t.Fatalf("run %s in state %s came after %s in the list of %q", r.ID, r.State, last, state)
 			}
@@ -69,6 +73,45 @@ func runState(t *testing.T, s cove.Store) {
 	same(t, count(cove.RunSucceeded), n/3+1)
 }
 
+func runFilter(t *testing.T, s cove.Store) {
+	for i, r := range []cove.Run{
+		{ID: "a", Tenant: "acme", Owner: "ann", Request: cove.RunRequest{Thread: "t"}},
+		{ID: "b", Tenant: "acme", Owner: "bob", Request: cove.RunRequest{Thread: "t"}},
+		{ID: "c", Tenant: "globex", Owner: "ann", Request: cove.RunRequest{Thread: "t"}},
+		{ID: "d", Tenant: "acme", Owner: "ann"},
+		{ID: "e", Tenant: "acme", Owner: "ann", State: cove.RunFailed, Request: cove.RunRequest{Thread: "t"}},
+	} {
+		r.CreatedAt = epoch.Add(time.Duration(i))
+		ok(t, s.PutRun(t.Context(), &r))
+	}
+	for _, c := range []struct {
+		f    cove.RunFilter
+		want string
+	}{
+		{cove.RunFilter{}, "abcde"},
+		{cove.RunFilter{Tenant: "acme"}, "abde"},
+		{cove.RunFilter{Owner: "ann"}, "acde"},
+		{cove.RunFilter{Thread: "t"}, "abce"},
+		{cove.RunFilter{Tenant: "acme", Owner: "ann", Thread: "t"}, "ae"},
+		{cove.RunFilter{Tenant: "acme", Owner: "ann", Thread: "t", State: cove.RunFailed}, "e"},
+		{cove.RunFilter{Tenant: "acme", After: "b"}, "de"},
+		{cove.RunFilter{Tenant: "acme", Owner: "ann", Limit: 2}, "ad"},
+		{cove.RunFilter{After: "aa", Limit: 1}, "b"},
+		{cove.RunFilter{Before: epoch}, ""},
+		{cove.RunFilter{Before: epoch.Add(2).UTC()}, "ab"},
+		{cove.RunFilter{Tenant: "acme", Before: epoch.Add(time.Hour)}, "abde"},
+		{cove.RunFilter{Owner: "ANN"}, ""},
+	} {
+		var ids []byte
+		for _, r := range all(t, s.Runs(t.Context(), c.f)) {
+			ids = append(ids, r.ID...)
+		}
+		if got := string(ids); got != c.want {
+			t.Errorf("%+v gave %q, want %q", c.f, got, c.want)
+		}
+	}
+}
+
 // runOutput keeps what programs write, which can be anything.
 func runOutput(t *testing.T, s cove.Store) {
 	r := fullRun("a")
@@ -78,4 +121,44 @@ func runOutput(t *testing.T, s cove.Store) {
 	ok(t, err)
 	same(t, got.Answer.Stdout, "a\ufffd\ufffdb\x00\x1b[0m")
 	same(t, got.Answer.Stderr, "\ufffd\ufffd\ufffdé")
+}
+
+// runTrim forgets what is old, and of each tenant what is too much; never what goes
+// on.
+func runTrim(t *testing.T, s cove.Store) {
+	begun := time.Date(2030, 1, 2, 3, 4, 5, 0, time.FixedZone("", 3600))
+	at := func(minutes int) time.Time { return begun.Add(time.Duration(minutes) * time.Minute) }
+	for id, r := range map[cove.ID]cove.Run{
+		// Ids do not tell what is old.
+		"9": {Tenant: "a", State: cove.RunSucceeded, CreatedAt: at(0)},
+		"8": {Tenant: "a", State: cove.RunRunning, CreatedAt: at(0)},
+		"7": {Tenant: "a", State: cove.RunFailed, CreatedAt: at(10)},
+		"6": {Tenant: "a", State: cove.RunSucceeded, CreatedAt: at(10)},
+		"5": {Tenant: "a", State: cove.RunSucceeded, CreatedAt: at(11)},
+		"4": {Tenant: "b", State: cove.RunSucceeded, CreatedAt: at(9)},
+		"3": {Tenant: "b", State: cove.RunFailed, CreatedAt: at(10)},
+	} {
+		r.ID = id
+		ok(t, s.PutRun(t.Context(), &r))
+	}
+	left := func() []string {
+		ids := []string{}
+		for _, r := range all(t, s.Runs(t.Context(), cove.RunFilter{})) {
+			ids = append(ids, string(r.ID))
+		}
+		slices.Sort(ids)
+		return ids
+	}
+	trim := func(before time.Time, most int, want int64, ids ...string) {
+		t.Helper()
+		n, err := s.TrimRuns(t.Context(), before, most)
+		ok(t, err)
+		same(t, n, want)
+		same(t, left(), ids)
+	}
+	trim(at(0), 10, 0, "3", "4", "5", "6", "7", "8", "9")
+	trim(at(9), 10, 1, "3", "4", "5", "6", "7", "8")
+	trim(at(0), 2, 1, "3", "4", "5", "7", "8") // of two of one moment the earlier id
+	trim(at(10).UTC(), 2, 1, "3", "5", "7", "8")
+	trim(at(100), 2, 3, "8")
 }

@@ -44,6 +44,7 @@ func fullSpec() cove.Spec {
 		Ports:     []int{8080, 9090},
 		Snapshot:  cove.NewID(),
 		Idle:      time.Hour, Lifetime: 24*time.Hour + time.Nanosecond,
+		FixedEnd: true, OnEnd: cove.EndPause, Wake: true, PublicPorts: true,
 		Floors: []cove.Limit{cove.LimitMemory},
 	}
 }
@@ -56,7 +57,7 @@ func fullSession(id cove.ID) *cove.Session {
 			Boundary: cove.BoundaryNamespaces, Network: cove.Hard, Memory: cove.Hard,
 			CPU: cove.Soft, PIDs: cove.Hard, Disk: cove.Soft, Files: cove.Absent,
 		},
-		Node: "n1", CreatedAt: epoch, LastActivity: epoch.Add(time.Second),
+		Instead: "gvisor", Node: "n1", CreatedAt: epoch, LastActivity: epoch.Add(time.Second),
 		ExpiresAt: epoch.Add(time.Hour), EndedAt: epoch.Add(2 * time.Hour), Archived: true, LastPID: 42, Counted: []cove.PID{7, 9},
 	}
 }
@@ -65,8 +66,15 @@ func fullKey(id cove.ID) *cove.Key {
 	return &cove.Key{
 		ID: id, Name: "ci", Tenant: "acme", Hash: cove.HashSecret(string(id)),
 		Scopes: []cove.Scope{cove.ScopeRead, cove.ScopeWrite},
-		Limits: cove.KeyLimit{RatePerSecond: 2.5, Concurrent: 3, Sessions: 4}, Defaults: fullSpec(),
+		Limits: cove.KeyLimit{RatePerSecond: 2.5, Concurrent: 3, Sessions: 4, Data: fullGrant(), Namespace: "ns"}, Defaults: fullSpec(),
 		CreatedAt: epoch, ExpiresAt: epoch.Add(time.Hour), RevokedAt: epoch.Add(time.Minute),
+	}
+}
+
+func fullGrant() cove.DataGrant {
+	return cove.DataGrant{
+		Datasets: []string{"sales"}, Tables: []string{"sales.orders"},
+		Columns: map[string][]string{"sales.orders": {"id"}}, MaxRows: 10, SQLOnly: true,
 	}
 }
 
@@ -94,13 +102,35 @@ func fullRun(id cove.ID) *cove.Run {
 		Request: cove.RunRequest{
 			Dataset: "sales", Files: []cove.RunFile{{Name: "orders", Path: "orders.csv"}}, Type: cove.QuerySQL,
 			SQL: "SELECT 1", Python: "1", Timeout: 10 * time.Second, MaxRows: 200, MaxOutput: 64 * cove.KiB,
+			Session: "06gy2sd2n6kfbsfb07wpkkzyf4", SaveAs: "top", Provider: "local", Flavor: "small", Thread: "t-1",
 		},
+		Decision: &cove.RunDecision{
+			Allowed: true, Refusal: &cove.Refusal{Rule: "sql.table", Reason: "no", Word: "x", Line: 1, Column: 2},
+			Tables: []string{"sales.orders"}, Columns: []string{"sales.orders.id"}, Imports: []string{"math"},
+		},
+		Timings: cove.RunTimings{Queue: 1, Judge: 2, Place: 3, Load: 4, Query: 5},
 		Answer: &cove.RunAnswer{
 			Status: "error", Columns: []string{"a"}, Rows: []json.RawMessage{json.RawMessage(`[1,"x"]`)}, RowCount: 1,
 			Wall: time.Millisecond, Stdout: "out\n", Stderr: "err\n",
-			Error: &cove.RunError{Type: cove.RunTimeout, Message: "too slow"}, Provider: "local",
+			Error: &cove.RunError{
+				Type: cove.RunTimeout, Message: "too slow",
+				Refusal: &cove.Refusal{Rule: "sql.table", Reason: "no", Word: "x", Line: 1, Column: 2},
+			},
+			Provider: "local", Types: []string{"BIGINT"}, Truncated: true, Loaded: true, Instead: "docker",
 		},
 		CreatedAt: epoch, EndedAt: epoch.Add(time.Second),
+	}
+}
+
+func fullMessage(id cove.ID) *cove.Message {
+	return &cove.Message{
+		ID: id, Tenant: "acme", Owner: "key-1", Thread: "t-1", Role: cove.RoleAssistant, Text: "Three.",
+		Runs: []cove.ID{"06gy2sd2n6kfbsfb07wpkkzyf4"}, Query: "SELECT 1", Type: cove.QuerySQL,
+		Error: &cove.RunError{
+			Type: cove.RunSQLPolicy, Message: "no",
+			Refusal: &cove.Refusal{Rule: "sql.table", Reason: "no", Word: "x", Line: 1, Column: 2},
+		},
+		Model: "m", Rounds: 2, Stopped: cove.ChatLength, CreatedAt: epoch,
 	}
 }
 
@@ -110,7 +140,7 @@ func samplesAreFull(t *testing.T) {
 	version := fullSession("x")
 	version.Version = 1
 	usage := fullUsage()
-	for _, sample := range []any{version, fullKey("x"), fullTenant("x"), &usage, fullSnapshot("x"), fullRun("x")} {
+	for _, sample := range []any{version, fullKey("x"), fullTenant("x"), &usage, fullSnapshot("x"), fullRun("x"), fullMessage("x")} {
 		for _, path := range unset(reflect.ValueOf(sample).Elem(), "") {
 			t.Errorf("the sample of %T does not set %s: add it to sample.go", sample, path)
 		}

@@ -20,6 +20,12 @@ import (
 // key for everything.
 func Serve(t *testing.T, settings map[string]string) (at daemon.Ready, key string) {
 	t.Helper()
+	return ServeWith(t, settings, daemon.Parts{})
+}
+
+// ServeWith is Serve with parts in the place of those that the settings name.
+func ServeWith(t *testing.T, settings map[string]string, parts daemon.Parts) (at daemon.Ready, key string) {
+	t.Helper()
 	env := map[string]string{"COVE_HOME": filepath.Join(t.TempDir(), "home"), "COVE_ADDR": "127.0.0.1:0"}
 	maps.Copy(env, settings)
 	cfg, err := config.Load(config.Sources{Env: func(name string) (string, bool) { v, ok := env[name]; return v, ok }})
@@ -29,7 +35,7 @@ func Serve(t *testing.T, settings map[string]string) (at daemon.Ready, key strin
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	ready, ended := make(chan daemon.Ready, 1), make(chan error, 1)
 	go func() {
-		ended <- daemon.Serve(ctx, cfg, daemon.Options{Logger: slog.New(slog.DiscardHandler), Ready: func(r daemon.Ready) { ready <- r }})
+		ended <- daemon.Serve(ctx, cfg, daemon.Options{Logger: slog.New(slog.DiscardHandler), Parts: parts, Ready: func(r daemon.Ready) { ready <- r }})
 	}()
 	select {
 	case at = <-ready:

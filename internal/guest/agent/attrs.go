@@ -69,3 +69,54 @@ func setAttrs(fd int, attrs []protocol.Attr) error {
 	}
 	return nil
 }
+
+// ownAttrs returns the attributes of a file that a description has room for. Only
+// files and directories have some, and what cannot be read is not there.
+func ownAttrs(name string, mode uint32) []protocol.Attr {
+	if kind := mode & unix.S_IFMT; kind != unix.S_IFREG && kind != unix.S_IFDIR {
+		return nil
+	}
+	n, err := unix.Llistxattr(name, nil)
+	if n <= 0 || err != nil {
+		return nil
+	}
+	list := make([]byte, n)
+	if n, err = unix.Llistxattr(name, list); err != nil {
+		return nil
+	}
+	var attrs []protocol.Attr
+	total := 0
+	value := make([]byte, protocol.MaxTag)
+	for attr := range strings.SplitSeq(string(list[:n]), "\x00") {
+		if !strings.HasPrefix(attr, attrPrefix) {
+			continue
+		}
+		n, err := unix.Lgetxattr(name, attr, value)
+		if err != nil || total+len(attr)+n > protocol.MaxTagBytes {
+			continue
+		}
+		total += len(attr) + n
+		if attrs = append(attrs, protocol.Attr{Name: attr, Value: string(value[:n])}); len(attrs) == protocol.MaxTags {
+			break
+		}
+	}
+	return attrs
+}
+
+// tag gives a file attributes.
+func (s *server) tag(m *protocol.Message) {
+	t, err := protocol.DecodeTag(m.Body)
+	if err != nil || len(m.Streams) != 0 {
+		s.malformed(m)
+		return
+	}
+	for _, a := range t.Attrs {
+		if err = unix.EPERM; strings.HasPrefix(a.Name, attrPrefix) {
+			err = unix.Setxattr(t.Name, a.Name, []byte(a.Value), 0)
+		}
+		if err != nil {
+			break
+		}
+	}
+	s.reply(m.ID, failure(err))
+}

@@ -13,9 +13,18 @@ import (
 // dialPatience is how long a connection to ourselves may take, in milliseconds.
 const dialPatience = 10_000
 
+// maxDials bounds the connections of a host that share its link with all else.
+const maxDials = 512
+
 // dial connects to a port of the sandbox's own loopback, and attaches the
 // connection to the reply.
 func (s *server) dial(m *protocol.Message, f protocol.File) {
+	shared := s.link.Relayed()
+	if shared && s.in.Add(1) > maxDials {
+		s.in.Add(-1)
+		s.reply(m.ID, protocol.Reply{Reason: protocol.ReasonBusy})
+		return
+	}
 	port := int(f.Port)
 	fd, err := connect(unix.AF_INET, &unix.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}})
 	if errors.Is(err, unix.ECONNREFUSED) {
@@ -24,10 +33,17 @@ func (s *server) dial(m *protocol.Message, f protocol.File) {
 		}
 	}
 	if err != nil {
+		if shared {
+			s.in.Add(-1)
+		}
 		s.reply(m.ID, failure(err))
 		return
 	}
-	s.reply(m.ID, protocol.Reply{}, protocol.NewStream(fd, protocol.Duplex))
+	st := protocol.NewStream(fd, protocol.Duplex)
+	if shared {
+		st.After(func() { s.in.Add(-1) })
+	}
+	s.reply(m.ID, protocol.Reply{}, st)
 }
 
 func connect(family int, to unix.Sockaddr) (int, error) {

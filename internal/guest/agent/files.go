@@ -78,12 +78,12 @@ func describe(name string, st *unix.Stat_t) protocol.Info {
 }
 
 // inspect describes a file without following it.
-func inspect(name string) (protocol.Info, error) {
+func inspect(name string) (protocol.Entry, error) {
 	var st unix.Stat_t
 	if err := unix.Lstat(name, &st); err != nil {
-		return protocol.Info{}, err
+		return protocol.Entry{}, err
 	}
-	i := describe(name, &st)
+	i := protocol.Entry{Info: describe(name, &st), UID: int64(st.Uid), GID: int64(st.Gid), Attrs: ownAttrs(name, st.Mode)}
 	if st.Mode&unix.S_IFMT == unix.S_IFLNK {
 		link, err := os.Readlink(name)
 		if err != nil {

@@ -22,6 +22,7 @@ type kept struct {
 	ended bool
 	how   protocol.Exited
 	wall  time.Duration
+	held  *held // nil if somebody else has its streams
 }
 
 // end notes how it ended, with procs held.
@@ -53,7 +54,7 @@ func (s *server) stillborn(p *program, name string, err error, stderr int, attac
 	}
 	// Less than a pipe that nobody has written to can hold.
 	_, _ = unix.Write(stderr, []byte("cove: "+name[:min(len(name), protocol.MaxPath)]+": "+why+"\n"))
-	k := &kept{id: p.id, since: time.Now()}
+	k := &kept{id: p.id, since: time.Now(), held: p.held}
 	k.end(protocol.Exited{Status: code << 8})
 	s.procs.Lock()
 	s.kept[p.keep] = k
@@ -67,10 +68,8 @@ func (s *server) stillborn(p *program, name string, err error, stderr int, attac
 }
 
 // listKept is what a host learns of the programs that are kept, after one of
-// them.
+// them. It is called with procs held.
 func (s *server) listKept(g *protocol.Greeting, after uint64) {
-	s.procs.Lock()
-	defer s.procs.Unlock()
 	for name, k := range s.kept {
 		if k.id > after {
 			g.Kept = append(g.Kept, protocol.Kept{Keep: name, Program: k.id, Ended: k.ended, Exited: k.how, Wall: k.wall.Microseconds()})
@@ -90,11 +89,14 @@ func (s *server) listMore(m *protocol.Message) {
 		return
 	}
 	g := protocol.Greeting{Version: protocol.Version}
+	s.procs.Lock()
+	defer s.procs.Unlock()
 	s.listKept(&g, poke.Program)
 	s.reply(m.ID, protocol.Reply{Body: g.Encode()})
 }
 
-// forget makes a program one like all others, if it still runs.
+// forget makes a program one like all others, if it still runs. It may also be told
+// to go on reading what the program writes.
 func (s *server) forget(m *protocol.Message) {
 	poke, err := protocol.DecodePoke(m.Body)
 	if err != nil {
@@ -106,6 +108,9 @@ func (s *server) forget(m *protocol.Message) {
 	for name, k := range s.kept {
 		if k.id == poke.Program {
 			delete(s.kept, name)
+			if poke.Signal != protocol.GoesOn {
+				k.held.forget()
+			}
 		}
 	}
 	s.reply(m.ID, protocol.Reply{})
@@ -116,6 +121,7 @@ func (s *server) forget(m *protocol.Message) {
 // Then comes what is wanted next, if anything is. What is started from now on is
 // not touched.
 func (s *server) left(next func()) {
+	s.berths.left()
 	s.link.Renew()
 	s.sweep()
 	s.procs.Lock()

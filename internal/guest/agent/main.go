@@ -28,8 +28,23 @@ func Env() []string { return []string{"GOMAXPROCS=2"} }
 // process. A socket that keeps packets apart passes descriptors; anything else
 // is a stream of bytes and gets frames.
 //
+// With an argument the process is something else, see [Listen], [Door], [Mount] and
+// [Stdio].
+//
 // Whatever bounds the sandbox holds already: the agent was born in it.
 func Main(fd uintptr) int {
+	if len(os.Args) > 1 {
+		switch os.Args[1] {
+		case protocol.ListenWord:
+			return Listen()
+		case protocol.DoorWord:
+			return Door()
+		case protocol.MountWord:
+			return Mount(os.Args[2:])
+		case Stdio:
+			return stdio(os.Args[2:])
+		}
+	}
 	forkexec.Deafen()
 	// Programs share the agent's session, and must not find the terminal of
 	// whoever started it. It fails only where there is a session of its own.
@@ -51,15 +66,17 @@ func Main(fd uintptr) int {
 
 // serve answers the host over a link until it is over.
 func serve(link protocol.Link) int {
-	// Programs have the agent's user: without this they could look into it.
-	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
-	if os.Getpid() != 1 {
-		_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-	}
+	hide()
 	s, err := newServer(link)
 	if err != nil {
 		return 1
 	}
 	s.serve()
 	return 0
+}
+
+// hide closes this process to programs. They have the agent's user, and could
+// look into it otherwise.
+func hide() {
+	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 }

@@ -50,13 +50,15 @@ func (s *server) reap(pid int) bool {
 	if err != nil || pid <= 0 {
 		return false
 	}
+	starved := s.pressure.victims[pid]
+	delete(s.pressure.victims, pid)
 	for _, id := range s.family.remove(pid) {
 		if p := s.programs[id]; p != nil && p.pid == pid {
 			delete(s.programs, id)
 			how := protocol.Exited{
 				Status: uint32(status),
 				CPU:    (usage.Utime.Sec+usage.Stime.Sec)*1e6 + usage.Utime.Usec + usage.Stime.Usec,
-				MaxRSS: usage.Maxrss,
+				MaxRSS: usage.Maxrss, Starved: starved,
 			}
 			s.ended = append(s.ended, end{p, how})
 			if k := s.kept[p.keep]; k != nil && k.id == id {
@@ -99,6 +101,7 @@ func (s *server) tell() {
 		for _, o := range e.outputs {
 			o.Finish()
 		}
+		e.held.finish()
 		if e.tty >= 0 {
 			_ = unix.Close(e.tty)
 		}

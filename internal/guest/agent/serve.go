@@ -8,6 +8,7 @@ import (
 	"os"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -30,6 +31,13 @@ type server struct {
 	slots chan struct{} // one for each file operation
 	kills chan struct{} // one for each program that is being ended
 	files forkexec.Limit
+	offer sacrifice    // guarded by forks
+	user  int          // who programs are; 0 is who we are
+	room  room         // for what is kept of programs
+	out   atomic.Int32 // connections on their way out
+	in    atomic.Int32 // and those that the host made
+
+	berths berths
 
 	// highest is the largest id of the hosts so far; only who receives looks at it.
 	highest uint64
@@ -45,9 +53,13 @@ type server struct {
 	ended    []end // of whom the host has not heard
 	family   family
 	kept     map[string]*kept
+	pressure pressure
 }
 
 func newServer(link protocol.Link) (*server, error) {
+	if os.Getpid() != 1 {
+		_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+	}
 	null, err := unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
@@ -122,7 +134,23 @@ func (s *server) handle(m *protocol.Message) {
 	case protocol.KindPing:
 		s.reply(m.ID, protocol.Reply{})
 	case protocol.KindStart:
+		s.berths.clear()
 		s.start(m)
+	case protocol.KindTake:
+		s.take(m)
+	case protocol.KindHold:
+		s.berths.clear()
+		s.hold(m)
+	case protocol.KindFollow:
+		s.follow(m)
+	case protocol.KindLook:
+		s.look(m)
+	case protocol.KindShut:
+		s.shut(m)
+	case protocol.KindListen:
+		s.listen(m)
+	case protocol.KindBound:
+		s.bound(m)
 	case protocol.KindSignal:
 		s.signal(m)
 	case protocol.KindResize:
@@ -140,8 +168,11 @@ func (s *server) handle(m *protocol.Message) {
 func (s *server) later(m *protocol.Message) {
 	// What ends programs must not wait for files, nor be refused because of them.
 	slots, do := s.slots, s.file
-	if m.Kind == protocol.KindKill {
+	switch m.Kind { //nolint:exhaustive // the others are about files
+	case protocol.KindKill:
 		slots, do = s.kills, s.kill
+	case protocol.KindTag:
+		do = s.tag
 	}
 	select {
 	case slots <- struct{}{}:
@@ -168,6 +199,9 @@ func closeStreams(m *protocol.Message) {
 func (s *server) hello(m *protocol.Message) {
 	g := protocol.Greeting{Version: protocol.Version, PID: os.Getpid(), Proc: forkexec.Probe() == nil}
 	answer := func() {
+		// No end may be told in between: the host would not know whose it is.
+		s.procs.Lock()
+		defer s.procs.Unlock()
 		s.listKept(&g, 0)
 		s.reply(m.ID, protocol.Reply{Body: g.Encode()})
 	}
@@ -182,7 +216,11 @@ func (s *server) hello(m *protocol.Message) {
 
 func (s *server) reply(id uint64, r protocol.Reply, streams ...*protocol.Stream) {
 	// A host that is gone is noticed by whoever receives.
-	_ = s.link.Send(&protocol.Message{Kind: protocol.KindReply, ID: id, Body: r.Encode(), Streams: streams})
+	err := s.link.Send(&protocol.Message{Kind: protocol.KindReply, ID: id, Body: r.Encode(), Streams: streams})
+	if errors.Is(err, protocol.ErrNoRoom) {
+		r = protocol.Reply{Reason: protocol.ReasonBusy}
+		_ = s.link.Send(&protocol.Message{Kind: protocol.KindReply, ID: id, Body: r.Encode()})
+	}
 }
 
 // malformed answers a request that does not decode: the host has a bug.

@@ -20,6 +20,7 @@ type program struct {
 	pid     int
 	tty     int                // the terminal, for its size; -1 without
 	outputs []*protocol.Stream // only to finish them
+	held    *held              // its streams, if they are ours
 }
 
 // start runs a program and answers. Everything that goes wrong is in the reply.
@@ -56,6 +57,7 @@ func (s *server) start(m *protocol.Message) {
 		files = [3]int{t.slave, t.slave, t.slave}
 		p.tty = t.keep
 		attached = append(attached, protocol.NewStream(t.master, protocol.Duplex))
+		p.outputs = attached // others may hold the terminal when the program has ended
 	}
 	if err := s.launch(p, &req, files, attached); err != nil {
 		if s.stillborn(p, req.Argv[0], err, files[2], attached) {
@@ -78,9 +80,13 @@ func (s *server) launch(p *program, req *protocol.Start, files [3]int, attached 
 	c := forkexec.Command{
 		Path: path, Argv: req.Argv, Env: req.Env, Dir: req.Dir, Files: files[:],
 		Group: true, Terminal: p.tty >= 0, Reaper: true, Limits: []forkexec.Limit{s.files},
+		User: s.user,
 	}
 	if n := req.Processes; n > 0 {
-		most := uint64(n) + ownThreads()
+		most := uint64(n)
+		if s.user == 0 {
+			most += ownThreads() // which are the same user's
+		}
 		c.Limits = append(c.Limits, forkexec.Limit{Resource: unix.RLIMIT_NPROC, Soft: most, Hard: most})
 	}
 	if s.crowded() || !s.keepable(p.keep) {
@@ -88,7 +94,11 @@ func (s *server) launch(p *program, req *protocol.Start, files [3]int, attached 
 	}
 	s.forks.Lock()
 	defer s.forks.Unlock()
-	pid, handle, err := forkexec.StartHandled(&c)
+	var pid, handle int
+	err = s.offer.during(func() (err error) {
+		pid, handle, err = forkexec.StartHandled(&c)
+		return err
+	})
 	if err != nil {
 		return startError(err, req.Argv[0])
 	}
@@ -96,9 +106,10 @@ func (s *server) launch(p *program, req *protocol.Start, files [3]int, attached 
 	s.procs.Lock()
 	s.programs[p.id] = p
 	if p.keep != "" {
-		s.kept[p.keep] = &kept{id: p.id, since: time.Now()}
+		s.kept[p.keep] = &kept{id: p.id, since: time.Now(), held: p.held}
 	}
 	s.family.add(pid, child{owners: []uint64{p.id}, handle: handle})
+	s.pressure.arouse()
 	s.procs.Unlock()
 	s.reply(p.id, protocol.Reply{}, attached...)
 	// Only now, so that the end cannot overtake the reply.

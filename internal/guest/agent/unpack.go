@@ -114,7 +114,7 @@ func step(at int, part string) (int, error) {
 	if err := unix.Mkdirat(at, part, 0o755); err != nil && !errors.Is(err, unix.EEXIST) {
 		return -1, err
 	}
-	next, err := unix.Openat(at, part, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	next, err := openDir(at, part)
 	if errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENOTDIR) {
 		return -1, &failed{protocol.ReasonUnsafe, unix.ENOTDIR, ""}
 	}
@@ -235,7 +235,7 @@ func (u *unpacker) close() error {
 		if err != nil {
 			continue
 		}
-		fd, err := unix.Openat(dir, base, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		fd, err := openDir(dir, base)
 		if err != nil {
 			continue
 		}

@@ -79,7 +79,7 @@ func listBelow(w *protocol.RecordWriter, dir *os.File, name string, depth int) e
 }
 
 func listInto(w *protocol.RecordWriter, name string, depth int) error {
-	fd, err := unix.Open(name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	fd, err := openDir(unix.AT_FDCWD, name)
 	switch {
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.ELOOP), errors.Is(err, unix.EACCES):
 		return nil // changed while we looked, or closed to the sandbox's user

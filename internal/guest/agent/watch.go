@@ -27,6 +27,7 @@ type watcher struct {
 	out   *protocol.RecordWriter
 	paths map[int]string
 	last  protocol.Change
+	draft uint32 // what the kernel calls the last move of a draft
 }
 
 // watch tells the host of changes until it closes the second stream.
@@ -120,11 +121,11 @@ func (w *watcher) run() error {
 		w.last = protocol.Change{} // a repetition after a while is news
 		for b := buf[:n]; len(b) >= unix.SizeofInotifyEvent; {
 			wd := int(int32(binary.NativeEndian.Uint32(b))) //nolint:gosec // as the kernel has it
-			mask, size := binary.NativeEndian.Uint32(b[4:]), binary.NativeEndian.Uint32(b[12:])
+			mask, cookie, size := binary.NativeEndian.Uint32(b[4:]), binary.NativeEndian.Uint32(b[8:]), binary.NativeEndian.Uint32(b[12:])
 			end := min(unix.SizeofInotifyEvent+int(size), len(b))
 			name := strings.TrimRight(string(b[unix.SizeofInotifyEvent:end]), "\x00")
 			b = b[end:]
-			if err := w.event(wd, mask, name); err != nil {
+			if err := w.event(wd, mask, cookie, name); err != nil {
 				return err
 			}
 		}
@@ -134,7 +135,7 @@ func (w *watcher) run() error {
 	}
 }
 
-func (w *watcher) event(wd int, mask uint32, name string) error {
+func (w *watcher) event(wd int, mask, cookie uint32, name string) error {
 	if mask&unix.IN_Q_OVERFLOW != 0 {
 		return w.tell(protocol.Overflow, "")
 	}
@@ -149,6 +150,14 @@ func (w *watcher) event(wd int, mask uint32, name string) error {
 	full := filepath.Join(dir, name)
 	isDir := mask&unix.IN_ISDIR != 0
 	switch {
+	case mask&unix.IN_MOVED_FROM != 0 && isDraft(name):
+		w.draft = cookie
+	case mask&unix.IN_MOVED_TO != 0 && !isDir && cookie != 0 && cookie == w.draft:
+		// A file that was written, as programs write one, and not moved.
+		if err := w.tell(protocol.Created, full); err != nil {
+			return err
+		}
+		return w.tell(protocol.Modified, full)
 	case mask&(unix.IN_CREATE|unix.IN_MOVED_TO) != 0:
 		if err := w.tell(protocol.Created, full); err != nil || !isDir {
 			return err

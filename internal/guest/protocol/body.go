@@ -135,6 +135,36 @@ type Start struct {
 	Keep string
 }
 
+// Hold asks for a program whose streams the agent holds, so that it can be found
+// again by any host. Start has its name, and says with Stdin that the reply is to
+// have the input attached.
+type Hold struct {
+	Start
+
+	Note []byte // given back to who looks
+	Most uint64 // bytes of what it writes that are remembered
+}
+
+// Encode returns the body of a message.
+func (h Hold) Encode() []byte {
+	e := Encoder{b: h.Start.Encode()}
+	e.Text(string(h.Note))
+	e.Uint(h.Most)
+	return e.Bytes()
+}
+
+// DecodeHold is the inverse of [Hold.Encode].
+func DecodeHold(b []byte) (Hold, error) {
+	d := NewDecoder(b)
+	h := Hold{Start: decodeStart(d)}
+	h.Note = []byte(d.Text(MaxNote))
+	h.Most = d.UpTo(1 << 30)
+	if h.Keep == "" {
+		d.fail()
+	}
+	return h, d.End()
+}
+
 // Encode returns the body of a message.
 func (s Start) Encode() []byte {
 	n := 64 + len(s.Dir)
@@ -158,6 +188,11 @@ func (s Start) Encode() []byte {
 // DecodeStart is the inverse of [Start.Encode].
 func DecodeStart(b []byte) (Start, error) {
 	d := NewDecoder(b)
+	s := decodeStart(d)
+	return s, d.End()
+}
+
+func decodeStart(d *Decoder) Start {
 	s := Start{Argv: d.List(MaxArgs, MaxArg), Env: d.List(MaxArgs, MaxArg), Dir: d.Text(MaxPath), Stdio: Stdio(d.Byte(byte(allStdio)))}
 	s.Cols, s.Rows = uint16(d.UpTo(0xffff)), uint16(d.UpTo(0xffff)) //nolint:gosec // bounded
 	s.Processes = uint32(d.UpTo(1<<32 - 1))                         //nolint:gosec // bounded
@@ -165,7 +200,7 @@ func DecodeStart(b []byte) (Start, error) {
 	if len(s.Argv) == 0 {
 		d.fail()
 	}
-	return s, d.End()
+	return s
 }
 
 // Streams returns how many streams are attached.
@@ -184,7 +219,12 @@ type Exited struct {
 	Status uint32 // as wait(2) gives it
 	CPU    int64  // microseconds, with the children it waited for
 	MaxRSS int64  // KiB
+	// Starved says that the agent killed it, because more memory was in use than
+	// there may be. It is a bit of the status, which earlier versions never set.
+	Starved bool
 }
+
+const starvedBit = 1 << 16
 
 // Encode returns the body of a message.
 func (x Exited) Encode() []byte {
@@ -194,7 +234,11 @@ func (x Exited) Encode() []byte {
 }
 
 func (x Exited) encode(e *Encoder) {
-	e.Uint(uint64(x.Status))
+	status := uint64(x.Status)
+	if x.Starved {
+		status |= starvedBit
+	}
+	e.Uint(status)
 	e.Int(x.CPU)
 	e.Int(x.MaxRSS)
 }
@@ -207,7 +251,29 @@ func DecodeExited(b []byte) (Exited, error) {
 }
 
 func decodeExited(d *Decoder) Exited {
-	return Exited{Status: uint32(d.UpTo(0xffff)), CPU: d.Int(), MaxRSS: d.Int()} //nolint:gosec // bounded
+	status := d.UpTo(starvedBit | 0xffff)
+	return Exited{Status: uint32(status & 0xffff), Starved: status&starvedBit != 0, CPU: d.Int(), MaxRSS: d.Int()}
+}
+
+// Bound says how much memory the sandbox may use; 0 lifts the bound.
+type Bound struct {
+	Memory uint64 // bytes
+	Files  uint64 // bytes that files in memory may have besides
+}
+
+// Encode returns the body of a message.
+func (b Bound) Encode() []byte {
+	var e Encoder
+	e.Uint(b.Memory)
+	e.Uint(b.Files)
+	return e.Bytes()
+}
+
+// DecodeBound is the inverse of [Bound.Encode].
+func DecodeBound(b []byte) (Bound, error) {
+	d := NewDecoder(b)
+	v := Bound{Memory: d.Uint(), Files: d.Uint()}
+	return v, d.End()
 }
 
 // Poke is a signal for a program, or a new size for its terminal.
@@ -241,7 +307,7 @@ type File struct {
 	Offset   int64  // of a read
 	Length   int64  // of a read; 0 means to the end
 	Mode     uint32 // of a write: permissions
-	Depth    int    // of a list
+	Depth    int    // of a list; of a usage, more than 0 counts file by file
 	Port     uint16 // of a dial
 }
 

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 
@@ -30,12 +31,19 @@ func codecs() map[string]codec {
 		"reply":    of(protocol.Reply{Errno: 2, Reason: protocol.ReasonExec, Text: "x", Body: []byte("b")}, protocol.DecodeReply),
 		"greeting": of(protocol.Greeting{Version: 1, PID: 7, Proc: true}, protocol.DecodeGreeting),
 		"start":    of(protocol.Start{Argv: []string{"a", ""}, Env: []string{"B=c"}, Dir: "/d", Stdio: protocol.Stdin | protocol.Stderr, Cols: 80, Rows: 24}, protocol.DecodeStart),
+		"hold":     of(protocol.Hold{Start: protocol.Start{Argv: []string{"a"}, Env: []string{}, Keep: "k"}, Note: []byte("\x00n"), Most: 1 << 24}, protocol.DecodeHold),
+		"listen":   of(protocol.Listen{Ports: []uint16{80, 65535}, Names: true}, protocol.DecodeListen),
+		"accepted": of(protocol.Accepted{Address: [4]byte{127, 64, 0, 255}, Port: 443, Names: true}, protocol.DecodeAccepted),
+		"query":    of(protocol.Query{Address: [4]byte{127, 0, 0, 1}, Port: 40000, Packet: "\x00q"}, protocol.DecodeQuery),
+		"bound":    of(protocol.Bound{Memory: 1 << 40, Files: 300}, protocol.DecodeBound),
+		"starved":  of(protocol.Exited{Status: 9, Starved: true}, protocol.DecodeExited),
 		"exited":   of(protocol.Exited{Status: 0x8b, CPU: 1 << 40, MaxRSS: 12}, protocol.DecodeExited),
 		"poke":     of(protocol.Poke{Program: 1 << 60, Signal: 64, Cols: 1, Rows: 65535}, protocol.DecodePoke),
 		"file":     of(protocol.File{Name: "/a\xff", To: "b", Offset: 1 << 62, Length: 3, Mode: 0o777, Depth: 32, Port: 8080}, protocol.DecodeFile),
 		"usage":    of(protocol.Usage{CPU: -1, PIDs: 2, Disk: 3, Files: -1 << 63}, protocol.DecodeUsage),
 		"info":     of(protocol.Info{Path: "p", Size: 1, Mode: 0o100644, Modified: -5, Link: "l", Hard: true}, protocol.DecodeInfo),
 		"attr":     of(protocol.Attr{Name: "user.a", Value: "\x00v"}, protocol.DecodeAttr),
+		"tag":      of(protocol.Tag{Name: "/f", Attrs: []protocol.Attr{{Name: "user.a", Value: "v"}, {Name: "user.b"}}}, protocol.DecodeTag),
 		"parts":    of(protocol.Parts{{Offset: 0, Length: 1}, {Offset: 1 << 50, Length: 1 << 40}}, protocol.DecodeParts),
 		"change":   of(protocol.Change{Kind: protocol.Removed, Path: "/x"}, protocol.DecodeChange),
 	}
@@ -64,8 +72,33 @@ func TestRoundTrips(t *testing.T) {
 	}
 }
 
+// An entry of an agent before version 5 is an info alone.
+func TestEntries(t *testing.T) {
+	want := protocol.Entry{Info: protocol.Info{Path: "p", Size: 1, Mode: 0o100644, Link: "l"}, UID: 1000, GID: 1 << 31, Attrs: []protocol.Attr{{Name: "user.a", Value: "v"}}}
+	b := want.Encode()
+	got, err := protocol.DecodeEntry(b)
+	if d := cmp.Diff(want, got); d != "" || err != nil {
+		t.Errorf("%v\n%s", err, d)
+	}
+	old := want.Info.Encode()
+	got, err = protocol.DecodeEntry(old)
+	if d := cmp.Diff(protocol.Entry{Info: want.Info, UID: -1, GID: -1}, got); d != "" || err != nil {
+		t.Errorf("an old one: %v\n%s", err, d)
+	}
+	for n := range b {
+		if _, err := protocol.DecodeEntry(b[:n]); n != len(old) && !errors.Is(err, protocol.ErrMalformed) {
+			t.Errorf("%d of %d bytes give %v", n, len(b), err)
+		}
+	}
+}
+
 func TestMalformed(t *testing.T) {
+	many := protocol.Tag{Attrs: slices.Repeat([]protocol.Attr{{Name: "user.a", Value: strings.Repeat("x", 1<<10)}}, 9)}
 	for name, err := range map[string]error{
+		"no name": func() error {
+			_, err := protocol.DecodeHold(protocol.Hold{Start: protocol.Start{Argv: []string{"a"}}}.Encode())
+			return err
+		}(),
 		"long number":    func() error { _, err := protocol.DecodeExited([]byte{0x80, 0x00, 0, 0}); return err }(),
 		"large status":   func() error { _, err := protocol.DecodeExited([]byte{0xff, 0xff, 0xff, 0x7f, 0, 0}); return err }(),
 		"no program":     func() error { _, err := protocol.DecodeStart(protocol.Start{}.Encode()); return err }(),
@@ -74,6 +107,8 @@ func TestMalformed(t *testing.T) {
 		"truth":          func() error { _, err := protocol.DecodeGreeting([]byte{1, 2, 2}); return err }(),
 		"negative range": func() error { _, err := protocol.DecodeFile(protocol.File{Offset: -1}.Encode()); return err }(),
 		"negative size":  func() error { _, err := protocol.DecodeInfo(protocol.Info{Size: -1}.Encode()); return err }(),
+		"many bytes":     func() error { _, err := protocol.DecodeTag(many.Encode()); return err }(),
+		"an odd owner":   func() error { _, err := protocol.DecodeEntry(protocol.Entry{UID: -2}.Encode()); return err }(),
 		"no change":      func() error { _, err := protocol.DecodeChange(protocol.Change{}.Encode()); return err }(),
 	} {
 		if !errors.Is(err, protocol.ErrMalformed) {

@@ -8,13 +8,14 @@ import (
 	"os"
 	"sync"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
 
 // descriptors carries a message in a packet, and streams as descriptors.
 type descriptors struct {
+	still
+
 	file *os.File
 	rc   syscall.RawConn
 	host bool
@@ -110,6 +111,9 @@ func (l *descriptors) Send(m *Message) error {
 			return unix.EMSGSIZE
 		}
 		memory, err := inMemory(body)
+		if scarce(err) {
+			return ErrNoRoom
+		}
 		if err != nil {
 			return err
 		}
@@ -130,7 +134,7 @@ func (l *descriptors) Send(m *Message) error {
 // one for every packet would cost more than the packet.
 func (l *descriptors) push(packet, oob []byte) error {
 	var sent error
-	var late *time.Timer
+	var late *alarm
 	err := l.rc.Write(func(fd uintptr) bool {
 		for {
 			sent = unix.Sendmsg(int(fd), packet, oob, nil, unix.MSG_NOSIGNAL)
@@ -140,11 +144,11 @@ func (l *descriptors) push(packet, oob []byte) error {
 		}
 		full := errors.Is(sent, unix.EAGAIN)
 		if full && l.host && late == nil {
-			late = time.AfterFunc(patience, func() { _ = l.Close() })
+			late = l.alarm(func() { _ = l.Close() })
 		}
 		return !full
 	})
-	if late != nil && !late.Stop() {
+	if late != nil && late.stop() {
 		return ErrStalled
 	}
 	if err != nil {
@@ -180,6 +184,10 @@ func (l *descriptors) Receive() (*Message, error) {
 		closeAll(fds)
 		if n == 0 && err == nil {
 			return nil, io.EOF
+		}
+		// The kernel leaves out what this process has no descriptor for.
+		if h, _, err := decodeHeader(l.buf[:n], false); err == nil && l.host && flags&unix.MSG_TRUNC == 0 && h.kind == KindReply && !h.large && len(fds) < len(h.flows) {
+			return withoutRoom(h.id), nil
 		}
 		return nil, ErrMalformed
 	}

@@ -63,3 +63,23 @@ func backlog(rc syscall.RawConn) int {
 // AtEnd reports whether err is how a stream ends: its end, or that of the last
 // program on a terminal.
 func AtEnd(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, syscall.EIO) }
+
+// Pump hands to take all that can be read from f, in pieces of at most size bytes,
+// until the end or an error of take. A deadline of f says that what is in it now is
+// all that is wanted.
+func Pump(f *os.File, size int, take func([]byte) error) {
+	buf := make([]byte, size)
+	for {
+		n, err := f.Read(buf)
+		if n > 0 && take(buf[:n]) != nil {
+			return
+		}
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			_ = Drain(f, take)
+			return
+		}
+		if err != nil {
+			return
+		}
+	}
+}

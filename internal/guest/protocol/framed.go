@@ -11,7 +11,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"sync"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -32,20 +31,31 @@ const (
 	maxFrame   = 32 << 10 // of data
 	maxMessage = MaxBody + 4<<10
 	window     = 256 << 10 // of data that was sent and not yet taken
-	maxLanes   = 4096      // streams at once
+	maxLanes   = 4096      // directions of streams at once; one side may know of an end before the other
+	maxTurning = 64
 )
 
-var errLanes = errors.New("too many streams at once")
+// ErrNoRoom is what a message gets while there are too many streams, or descriptors of
+// this process. It was not sent, and the link is as good as before.
+var ErrNoRoom = errors.New("too many streams at once")
+
+// withoutRoom is a reply whose streams nobody has room for.
+func withoutRoom(id uint64) *Message {
+	return &Message{Kind: KindReply, ID: id, Body: Reply{Reason: ReasonBusy}.Encode()}
+}
 
 // framed carries messages and streams in frames over one stream of bytes. It
 // gives whoever receives a message a pipe for every stream, and copies.
 type framed struct {
+	still
+
 	rw   io.ReadWriteCloser
 	r    *bufio.Reader
 	host bool
 	most int // of a message that is received
 
-	writing sync.Mutex // one frame at a time
+	writing sync.Mutex    // one frame at a time
+	turning chan struct{} // holds one value for each stream that is being turned away
 
 	mu   sync.Mutex
 	next uint64
@@ -62,7 +72,7 @@ func NewHostFramed(rw io.ReadWriteCloser) Link { return newFramed(rw, true) }
 func NewAgentFramed(rw io.ReadWriteCloser) Link { return newFramed(rw, false) }
 
 func newFramed(rw io.ReadWriteCloser, host bool) *framed {
-	l := &framed{rw: rw, r: bufio.NewReaderSize(rw, maxFrame), host: host, most: maxMessage, outs: map[uint64]*outlet{}, ins: map[uint64]*inlet{}}
+	l := &framed{rw: rw, r: bufio.NewReaderSize(rw, maxFrame), host: host, most: maxMessage, turning: make(chan struct{}, maxTurning), outs: map[uint64]*outlet{}, ins: map[uint64]*inlet{}}
 	if host {
 		// The agent may still send on streams of an earlier host: they must not
 		// look like ours.
@@ -123,9 +133,9 @@ func (l *framed) push(message []byte) error {
 	if !l.host {
 		return l.frame(frameMessage, 0, message)
 	}
-	late := time.AfterFunc(patience, func() { _ = l.Close() })
+	late := l.alarm(func() { _ = l.Close() })
 	err := l.frame(frameMessage, 0, message)
-	if !late.Stop() {
+	if late.stop() {
 		return ErrStalled
 	}
 	return err
@@ -137,18 +147,14 @@ func (l *framed) Send(m *Message) error {
 		return unix.EMSGSIZE
 	}
 	h := header{kind: m.Kind, id: m.ID, lanes: []uint64{}}
-	var start []func()
-	for _, s := range m.Streams {
-		lane, run, err := l.attach(s)
-		if err != nil {
-			closeStreams(m.Streams)
-			return err
-		}
-		h.flows, h.lanes, start = append(h.flows, s.Flow), append(h.lanes, lane), append(start, run)
+	start, err := l.attach(m.Streams, &h)
+	if err != nil {
+		closeStreams(m.Streams)
+		return err
 	}
 	var e Encoder
 	h.encode(&e)
-	err := l.push(append(e.b, m.Body...))
+	err = l.push(append(e.b, m.Body...))
 	// Started after the message, so that no data comes before its stream.
 	for _, run := range start {
 		run()
@@ -159,26 +165,36 @@ func (l *framed) Send(m *Message) error {
 	return err
 }
 
-// attach gives a stream of ours a number. run starts the copying.
-func (l *framed) attach(s *Stream) (lane uint64, run func(), err error) {
+// attach gives streams of ours their numbers, all of them or none. What it returns
+// starts the copying.
+func (l *framed) attach(streams []*Stream, h *header) (start []func(), err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.dead {
-		return 0, nil, os.ErrClosed
+		return nil, os.ErrClosed
 	}
-	if len(l.outs)+len(l.ins) >= maxLanes {
-		return 0, nil, errLanes
+	lanes := len(l.outs) + len(l.ins)
+	for _, s := range streams {
+		if lanes++; s.Flow == Duplex {
+			lanes++
+		}
 	}
-	l.next += 2
-	lane = l.next
-	out, in := s.Flow != Writable, s.Flow != Readable
-	_, run = l.connect(lane, s.File("stream"), out, in)
-	return lane, run, nil
+	if len(streams) > 0 && lanes > maxLanes {
+		return nil, ErrNoRoom
+	}
+	for _, s := range streams {
+		l.next += 2
+		o, run := l.connect(l.next, &ending{file: s.File("stream"), after: s.after}, s.Flow != Writable, s.Flow != Readable)
+		if o != nil {
+			s.finish = o.finish
+		}
+		h.flows, h.lanes, start = append(h.flows, s.Flow), append(h.lanes, l.next), append(start, run)
+	}
+	return start, nil
 }
 
 // connect makes the two directions of a stream. Called with mu held.
-func (l *framed) connect(lane uint64, f *os.File, out, in bool) (o *outlet, run func()) {
-	end := &ending{file: f}
+func (l *framed) connect(lane uint64, end *ending, out, in bool) (o *outlet, run func()) {
 	var i *inlet
 	if out {
 		end.users++
@@ -272,6 +288,9 @@ func (l *framed) dispatch(kind frameKind, lane uint64, payload []byte) error {
 		}
 	case frameReset:
 		if o != nil {
+			if len(payload) > 0 && payload[0] == cutOff {
+				o.end.cutOff()
+			}
 			o.stop()
 		}
 	case frameMessage:
@@ -291,11 +310,42 @@ func (l *framed) message(b []byte) (*Message, error) {
 		s, err := l.accept(h.lanes[n], f)
 		if err != nil {
 			closeStreams(m.Streams)
+			if l.host && scarce(err) {
+				return l.turnAway(m, h.lanes[n:])
+			}
 			return nil, err
 		}
 		m.Streams = append(m.Streams, s)
 	}
 	return m, nil
+}
+
+// scarce reports whether this process has no descriptor left, which is not the doing
+// of who is at the other side, and no reason to end his link.
+func scarce(err error) bool {
+	return errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) || errors.Is(err, unix.ENOMEM) || errors.Is(err, unix.ENOBUFS)
+}
+
+// turnAway takes a message without its streams: a reply becomes one that there is no
+// room, and anything else has not come. It does not wait, unless the other side reads
+// nothing; that is the end of the link.
+func (l *framed) turnAway(m *Message, lanes []uint64) (*Message, error) {
+	for _, lane := range lanes {
+		select {
+		case l.turning <- struct{}{}:
+		default:
+			return nil, ErrStalled
+		}
+		go func() {
+			defer func() { <-l.turning }()
+			_ = l.frame(frameReset, lane, []byte{cutOff}) // else the link is dead
+			_ = l.frame(frameEnd, lane, nil)
+		}()
+	}
+	if m.Kind != KindReply {
+		return nil, nil
+	}
+	return withoutRoom(m.ID), nil
 }
 
 // accept makes the pipe for a stream of the other side.
@@ -309,36 +359,49 @@ func (l *framed) accept(lane uint64, flow Flow) (*Stream, error) {
 	if l.dead {
 		return nil, os.ErrClosed
 	}
-	if len(l.outs)+len(l.ins) >= maxLanes {
-		return nil, errLanes
+	if len(l.outs)+len(l.ins) >= 2*maxLanes {
+		return nil, ErrNoRoom
 	}
 	var mine *os.File
 	var s *Stream
 	var err error
 	if flow == Duplex {
-		mine, s, err = pair()
+		mine, s, err = Pair()
 	} else {
 		mine, s, err = Pipe(flow)
 	}
 	if err != nil {
 		return nil, err
 	}
-	o, run := l.connect(lane, mine, flow != Readable, flow != Writable)
+	o, run := l.connect(lane, &ending{file: mine}, flow != Readable, flow != Writable)
 	if o != nil {
-		s.finish = o.finish
+		s.finish, s.over = o.finish, o.over
+		s.refuse = func() { _ = l.frame(frameReset, lane, []byte{cutOff}) } // else the link is dead
 	}
 	run()
 	return s, nil
 }
 
-// pair is a pipe in both directions.
-func pair() (*os.File, *Stream, error) {
+// Pair is a pipe in both directions. Mine waits without holding a thread.
+func Pair() (*os.File, *Stream, error) {
 	p, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, nil, os.NewSyscallError("socketpair", err)
 	}
 	_ = unix.SetNonblock(p[0], true)
 	return os.NewFile(uintptr(p[0]), "pair"), NewStream(p[1], Duplex), nil
+}
+
+// desert ends what the other side sends on a stream that nobody reads any more, which
+// nobody would notice before something comes.
+func (l *framed) desert(lane uint64) {
+	l.mu.Lock()
+	i := l.ins[lane]
+	l.mu.Unlock()
+	if i != nil && i.duplex {
+		i.stop()
+		_ = l.frame(frameReset, lane, nil)
+	}
 }
 
 func (l *framed) drop(lane uint64, out bool) {

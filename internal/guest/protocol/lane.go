@@ -18,13 +18,32 @@ type ending struct {
 	mu   sync.Mutex
 	// users is how many directions are not done.
 	users int
+	cut   atomic.Bool // it was refused
+	after func()      // or nil
 }
 
 func (e *ending) done() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.users--; e.users == 0 {
-		_ = e.file.Close()
+	if e.users--; e.users > 0 {
+		return
+	}
+	_ = e.file.Close()
+	if e.after != nil {
+		e.after()
+	}
+}
+
+// cutOff is what a reset frame holds for a connection that was refused.
+const cutOff = 1
+
+// cutOff makes the end of a connection one that its other side sees as such.
+func (e *ending) cutOff() {
+	e.cut.Store(true)
+	if rc, err := e.file.SyscallConn(); err == nil {
+		_ = rc.Control(func(fd uintptr) {
+			_ = unix.SetsockoptLinger(int(fd), unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1}) // only sockets can
+		})
 	}
 }
 
@@ -38,6 +57,7 @@ type outlet struct {
 	lane   uint64
 	end    *ending
 	ending atomic.Bool // send what is there and no more
+	over   chan struct{}
 
 	mu      sync.Mutex
 	changed *sync.Cond
@@ -46,7 +66,7 @@ type outlet struct {
 }
 
 func newOutlet(l *framed, lane uint64, end *ending) *outlet {
-	o := &outlet{l: l, lane: lane, end: end, room: window}
+	o := &outlet{l: l, lane: lane, end: end, room: window, over: make(chan struct{})}
 	o.changed = sync.NewCond(&o.mu)
 	return o
 }
@@ -98,6 +118,7 @@ func (o *outlet) halted() bool {
 }
 
 func (o *outlet) run() {
+	defer close(o.over)
 	defer o.end.done()
 	defer o.l.drop(o.lane, true)
 	buf := make([]byte, maxFrame)
@@ -114,9 +135,29 @@ func (o *outlet) run() {
 			break
 		}
 	}
-	if !o.halted() {
-		_ = o.l.frame(frameEnd, o.lane, nil)
+	if o.halted() {
+		return
 	}
+	_ = o.l.frame(frameEnd, o.lane, nil)
+	if o.deserted() {
+		o.l.desert(o.lane)
+	}
+}
+
+// deserted reports whether whoever had the other end of a socket has closed it, and
+// not only ended what he writes.
+func (o *outlet) deserted() (gone bool) {
+	rc, err := o.end.file.SyscallConn()
+	if err != nil {
+		return false
+	}
+	_ = rc.Control(func(fd uintptr) {
+		p := []unix.PollFd{{Fd: int32(fd)}} //nolint:gosec // a descriptor
+		if _, err := unix.Poll(p, 0); err == nil {
+			gone = p[0].Revents&unix.POLLHUP != 0
+		}
+	})
+	return gone
 }
 
 var errStopped = errors.New("the stream was stopped")
@@ -221,7 +262,7 @@ func (i *inlet) run() {
 			return
 		}
 	}
-	if i.duplex {
+	if i.duplex && !i.end.cut.Load() {
 		i.closeWrite()
 	}
 }

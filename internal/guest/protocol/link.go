@@ -45,6 +45,9 @@ type Stream struct {
 	fd     int
 	Flow   Flow
 	finish func()
+	refuse func()
+	over   <-chan struct{}
+	after  func()
 }
 
 // NewStream attaches a descriptor, which it takes over.
@@ -53,13 +56,35 @@ func NewStream(fd int, flow Flow) *Stream { return &Stream{fd: fd, Flow: flow} }
 // FD is the descriptor; it still belongs to the stream.
 func (s *Stream) FD() int { return s.fd }
 
-// Finish ends a relayed stream that the receiver's programs write to: what is
-// in it now still arrives, what is written later does not. Otherwise it does
-// nothing.
+// Finish ends a relayed stream that programs of this side write to: what is in it
+// now still arrives, what is written later does not. Otherwise it does nothing.
 func (s *Stream) Finish() {
 	if s.finish != nil {
 		s.finish()
 	}
+}
+
+// Refuse tells the other side of a relayed stream that its connection is cut off,
+// and not at its end. It is to be closed after that. Otherwise it does nothing.
+func (s *Stream) Refuse() {
+	if s.refuse != nil {
+		s.refuse()
+	}
+}
+
+// Over is closed when nobody will read what is written to a relayed stream, and
+// nil for others.
+func (s *Stream) Over() <-chan struct{} { return s.over }
+
+// After has a function called when the stream has ended in all directions, or was
+// closed before it was sent. It is for one that is to be relayed.
+func (s *Stream) After(do func()) { s.after = do }
+
+// Take returns the descriptor, which is the caller's from now on.
+func (s *Stream) Take() int {
+	fd := s.fd
+	s.fd = -1
+	return fd
 }
 
 // Close closes the descriptor.
@@ -67,13 +92,15 @@ func (s *Stream) Close() {
 	if s.fd >= 0 {
 		_ = unix.Close(s.fd)
 		s.fd = -1
+		if s.after != nil {
+			s.after()
+		}
 	}
 }
 
 // File turns the stream into a file that waits without holding a thread.
 func (s *Stream) File(name string) *os.File {
-	fd := s.fd
-	s.fd = -1
+	fd := s.Take()
 	_ = unix.SetNonblock(fd, true)
 	return os.NewFile(uintptr(fd), name)
 }

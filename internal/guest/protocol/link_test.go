@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -85,6 +86,33 @@ func TestStalled(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+}
+
+// TestStill sends to somebody who is stopped for longer than patience, and goes on.
+func TestStill(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := net.Pipe()
+		host, agent := protocol.NewHostFramed(a), protocol.NewAgentFramed(b)
+		defer func() { _, _ = host.Close(), agent.Close() }()
+		still := host.(interface{ Still(paused bool) }).Still
+		sent := make(chan error, 1)
+		send := func() { sent <- host.Send(&protocol.Message{Kind: protocol.KindPing, ID: 1}) }
+		still(true)
+		go send()
+		<-time.After(time.Hour)
+		still(false)
+		<-time.After(20 * time.Second) // from now on it is waited for
+		if _, err := agent.Receive(); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-sent; err != nil {
+			t.Error(err)
+		}
+		go send()
+		if err := <-sent; !errors.Is(err, protocol.ErrStalled) {
+			t.Errorf("who runs and takes nothing gives %v", err)
+		}
+	})
 }
 
 func TestLinks(t *testing.T) {

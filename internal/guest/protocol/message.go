@@ -5,10 +5,37 @@ package protocol
 // speaks to older agents too, from Oldest on, and sends nothing that those do not
 // know.
 const (
-	Version = 3
+	Version = 5
 	Oldest  = 2 // without Whole
 	Whole   = 3 // trees have hard links, pipes, all bits of a mode, attributes and holes
+	Doors   = 4 // agents listen, and hold what is kept
+	Owners  = 5 // descriptions have owners and attributes, and files get attributes
 )
+
+// What an agent's executable is besides, by its first argument.
+const (
+	ListenWord = "listen" // an agent that waits for hosts at [Address]
+	DoorWord   = "door"   // what brings such an agent the streams of a host
+	FilterWord = "filter" // after ListenWord: with a filter of system calls
+	MountWord  = "mount"  // what gives a sandbox its room for files
+)
+
+// GoesOn is what a poke to forget has as its signal where the streams of the program
+// are read on.
+const GoesOn = 1
+
+// Alone is what a poke to follow has as its signal where nobody else ever will.
+const Alone = 1
+
+// Mounted is what somebody says who was told to mount and did.
+const Mounted = "MOUNTED\n"
+
+// Address is the name of the abstract socket at which an agent listens.
+const Address = "@cove-agent"
+
+// Magic is what an agent that took a door's streams writes there first. What comes
+// before it was said by who opened the door.
+const Magic = "COVE4\n"
 
 // Bounds on messages.
 const (
@@ -20,15 +47,18 @@ const (
 	MaxText    = 1 << 10  // what an agent says of an error
 	MaxArgs    = 128 << 10
 	MaxArg     = MaxBody
-	MaxKeep    = 64  // the name of a program that outlives its host
-	MaxKept    = 512 // such programs of one agent
-	KeptPage   = 100 // of these in one message
+	MaxKeep    = 64       // the name of a program that outlives its host
+	MaxKept    = 512      // such programs of one agent
+	KeptPage   = 100      // of these in one message
+	MaxNote    = 48 << 10 // what a host has held with such a program
+	MaxPorts   = 256      // of one request to listen
+	MaxQuery   = 4 << 10  // a packet for the name server
 )
 
 // Kind says what a message is.
 type Kind byte
 
-// The kinds. All but the last two are requests of the host.
+// The kinds. All but Reply and Exited are requests of the host.
 const (
 	KindHello Kind = iota + 1
 	KindStart
@@ -54,8 +84,19 @@ const (
 	KindLeave  // the host is gone; there is no reply
 	KindReply  // of the agent, with the id of the request
 	KindExited // of the agent, with the id of the request that started the program
+	KindTake   // of the host: a child of the agent that somebody put there becomes a program
+	KindHold   // of the host, as all below: start a program whose streams the agent holds
+	KindFollow // what such a program writes
+	KindLook   // its note and its input
+	KindShut   // the end of its input
+	KindListen // at ports of the sandbox, for a way out of it
+	KindBound  // the memory of the sandbox, where no kernel does
 
-	lastKind = KindExited
+	KindAccepted // of the agent, with the id of the request to listen: a connection
+
+	KindTag // of the host: attributes for a file
+
+	lastKind = KindTag
 )
 
 // Flow is the direction of a stream, seen by who receives the message that it

@@ -19,7 +19,8 @@ const (
 	RecordFailed                       // a [Reply]: the stream ends here, and this is why
 	RecordAttr                         // an [Attr] of the file before; since version 3
 	RecordParts                        // [Parts] of the file before; since version 3
-	lastRecord   = RecordParts
+	RecordErrs                         // bytes that a program wrote to stderr; since version 4
+	lastRecord   = RecordErrs
 )
 
 // MaxRecord bounds the payload of a record.
@@ -49,6 +50,12 @@ func (w *RecordWriter) Write(kind RecordKind, payload []byte) error {
 	}
 	_, err := w.w.Write(payload)
 	return err
+}
+
+// AppendRecord appends one record of at most MaxRecord bytes to b.
+func AppendRecord(b []byte, kind RecordKind, payload []byte) []byte {
+	b = binary.AppendUvarint(append(b, byte(kind)), uint64(len(payload)))
+	return append(b, payload...)
 }
 
 // Copy copies r as records of data until it ends or most bytes are copied.
@@ -171,11 +178,16 @@ func (i Info) Encode() []byte {
 // DecodeInfo is the inverse of [Info.Encode].
 func DecodeInfo(b []byte) (Info, error) {
 	d := NewDecoder(b)
+	i := decodeInfo(d)
+	return i, d.End()
+}
+
+func decodeInfo(d *Decoder) Info {
 	i := Info{Path: d.Text(2 * MaxPath), Size: d.Int(), Mode: uint32(d.UpTo(0xffff)), Modified: d.Int(), Link: d.Text(MaxPath), Hard: d.Bool()} //nolint:gosec // bounded
 	if i.Size < 0 {
 		d.fail()
 	}
-	return i, d.End()
+	return i
 }
 
 // ChangeKind is what happened to a file.

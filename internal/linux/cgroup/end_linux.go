@@ -178,6 +178,17 @@ func (g *Group) Remove(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
+// removeNow removes a group that nobody was ever in.
+func (g *Group) removeNow() error {
+	var errs []error
+	for _, h := range g.homes {
+		if err := remove(h.dir); err != nil && !errors.Is(err, os.ErrNotExist) {
+			errs = append(errs, fmt.Errorf("control group %s: %w", g.name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // maxNested bounds how many groups within a group are removed in one go.
 const maxNested = 10_000
 

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,6 +29,9 @@ func (m *Manager) Create(name string) (*Group, error) {
 		return nil, fmt.Errorf("control group: %q is no name", name)
 	}
 	g := m.group(name)
+	if first := m.first.Load(); first != nil && *first == name && m.first.CompareAndSwap(first, nil) {
+		return g, nil
+	}
 	for i, h := range g.homes {
 		if err := os.Mkdir(h.dir, 0o755); err != nil { //nolint:gosec // groups are no secret
 			for _, made := range g.homes[:i] {
@@ -57,7 +59,8 @@ func (m *Manager) Group(name string) (*Group, error) {
 func (m *Manager) group(name string) *Group {
 	g := &Group{name: name, fd: -1}
 	for _, h := range m.homes {
-		g.homes = append(g.homes, home{h.hierarchy, filepath.Join(h.dir, name)})
+		dir := h.group(name)
+		g.homes = append(g.homes, home{hierarchy: h.hierarchy, dir: dir, sample: dir})
 	}
 	return g
 }
@@ -72,8 +75,8 @@ func (m *Manager) List() ([]string, error) {
 			return nil, fmt.Errorf("control groups: %w", err)
 		}
 		for _, e := range entries {
-			if e.IsDir() {
-				names = append(names, e.Name())
+			if name, ours := strings.CutPrefix(e.Name(), h.prefix); ours && e.IsDir() && (h.prefix == "" || name != selfName) {
+				names = append(names, name)
 			}
 		}
 	}
@@ -147,14 +150,14 @@ func (g *Group) Tasks() ([]*os.File, error) {
 		if h.version == 2 {
 			continue
 		}
-		f, err := os.OpenFile(filepath.Join(h.dir, "tasks"), os.O_WRONLY, 0)
+		fd, err := control(h.dir, "tasks", unix.O_WRONLY)
 		if err != nil {
 			for _, f := range files {
 				_ = f.Close()
 			}
 			return nil, fmt.Errorf("control group %s: %w", g.name, err)
 		}
-		files = append(files, f)
+		files = append(files, os.NewFile(uintptr(fd), "tasks"))
 	}
 	return files, nil
 }

@@ -1,7 +1,6 @@
 package cgroup
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -20,23 +19,23 @@ func (h hierarchy) has(controller string) bool { return slices.Contains(h.contro
 // hierarchies reads what is mounted, and where this process is in it, from a
 // directory like /proc/self.
 func hierarchies(self string) ([]hierarchy, error) {
-	mounts, err := os.ReadFile(filepath.Join(self, "mountinfo")) //nolint:gosec // /proc, or its likeness in a test
+	mounts, err := read(self, "mountinfo")
 	if err != nil {
 		return nil, err
 	}
-	membership, err := os.ReadFile(filepath.Join(self, "cgroup")) //nolint:gosec // /proc, or its likeness in a test
+	membership, err := read(self, "cgroup")
 	if err != nil {
 		return nil, err
 	}
 	var all []hierarchy
-	for line := range strings.Lines(string(mounts)) {
+	for line := range strings.Lines(mounts) {
 		h, root, ok := parseMount(line)
 		// A hierarchy can be mounted in several places; the first will do.
 		if !ok || slices.ContainsFunc(all, func(o hierarchy) bool { return o.same(h) }) {
 			continue
 		}
 		h.own = h.mount
-		if path, ok := ownPath(string(membership), h); ok {
+		if path, ok := ownPath(membership, h); ok {
 			// Where only a part is mounted, paths start above it.
 			if below, ok := cutRoot(path, root); ok {
 				h.own = filepath.Join(h.mount, below)

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/cove-sandbox/cove/internal/linux"
 )
@@ -21,6 +22,11 @@ type Config struct {
 	Only int
 	// Self is a directory like /proc/self; "" is that one.
 	Self string
+	// First is the name of a group that is made at once, and got by
+	// [Manager.Create]. Then there is no directory around the groups, which takes
+	// as long to make and to remove as a group: Name is the beginning of their own
+	// names. It is for who needs one group. "" is none.
+	First string
 }
 
 // wanted are the controllers behind the limits.
@@ -37,13 +43,39 @@ func validName(name string) bool {
 // home is the directory in one hierarchy below which groups are made.
 type home struct {
 	hierarchy
-	dir string
+	dir    string
+	prefix string // of the names of groups
+	sample string // a directory that has the files of a group
+}
+
+// group is the directory of a group.
+func (h home) group(name string) string { return filepath.Join(h.dir, h.prefix+name) }
+
+// homeIn is the home of a manager in a directory of a hierarchy.
+func (c Config) homeIn(h hierarchy, parent string) home {
+	if c.First == "" {
+		dir := filepath.Join(parent, c.Name)
+		return home{hierarchy: h, dir: dir, sample: dir}
+	}
+	made := home{hierarchy: h, dir: parent, prefix: c.Name + "-"}
+	made.sample = made.group(c.First)
+	return made
+}
+
+// make makes the directory of a home, or that of the first group.
+func (h home) make() error {
+	err := os.Mkdir(h.sample, 0o755) //nolint:gosec // groups are no secret
+	if h.prefix == "" && errors.Is(err, os.ErrExist) {
+		return nil
+	}
+	return err
 }
 
 // Manager makes and finds groups. Methods are safe for concurrent use.
 type Manager struct {
 	homes   []home
 	support Support
+	first   atomic.Pointer[string] // the name of a group that is made and nobody's yet
 }
 
 // Support says which limits can be enforced: nil, or a [linux.Missing].
@@ -64,7 +96,7 @@ func (m *Manager) Support() Support { return m.support }
 func Open(cfg Config) (*Manager, error) { return open(cfg, wanted) }
 
 func open(cfg Config, controllers []string) (*Manager, error) {
-	if !validName(cfg.Name) {
+	if !validName(cfg.Name) || cfg.First != "" && !validName(cfg.First) {
 		return nil, fmt.Errorf("control groups: %q is no name", cfg.Name)
 	}
 	self := cfg.Self
@@ -94,10 +126,13 @@ func open(cfg Config, controllers []string) (*Manager, error) {
 		}
 	}
 	// Version 2 first: what it has, the others are not needed for.
-	settle(2, func(h hierarchy) (home, error) { return h.settle2(cfg.Name, controllers) })
-	settle(1, func(h hierarchy) (home, error) { return h.settle1(cfg.Name) })
+	settle(2, func(h hierarchy) (home, error) { return h.settle2(cfg, controllers) })
+	settle(1, func(h hierarchy) (home, error) { return h.settle1(cfg) })
 	if len(m.homes) == 0 {
 		return nil, nothing(len(all) > 0, refused)
+	}
+	if cfg.First != "" {
+		m.first.Store(&cfg.First)
 	}
 	m.support = m.measure(refused)
 	return m, nil
@@ -114,7 +149,7 @@ func (m *Manager) needs(h hierarchy, controllers []string) bool {
 			return true
 		}
 		// A version 2 group freezes and counts time without any controller.
-		if file := inherent[c]; file != "" && m.home(c) == nil && (m.home2() == nil || !exists(m.home2().dir, file)) {
+		if file := inherent[c]; file != "" && m.home(c) == nil && (m.home2() == nil || !exists(m.home2().sample, file)) {
 			return true
 		}
 	}
@@ -165,7 +200,7 @@ func (m *Manager) measure(refused error) Support {
 	}
 	s := Support{Memory: limit("memory limit", "memory"), CPU: limit("cpu limit", "cpu"), PIDs: limit("pids limit", "pids")}
 	s.Swap = m.measureSwap(s.Memory)
-	if h := m.home2(); m.home("freezer") == nil && (h == nil || !exists(h.dir, inherent["freezer"])) {
+	if h := m.home2(); m.home("freezer") == nil && (h == nil || !exists(h.sample, inherent["freezer"])) {
 		s.Freeze = &linux.Missing{Feature: "freezing", Why: "neither version 2 of Linux 5.2 nor the freezer of version 1 is there", Remedy: "use Linux 5.2 or newer, with version 2 mounted"}
 	}
 	return s
@@ -180,7 +215,7 @@ func (m *Manager) measureSwap(memory error) error {
 	if h.version == 2 {
 		file = "memory.swap.max"
 	}
-	if exists(h.dir, file) || !hasSwap() {
+	if exists(h.sample, file) || !hasSwap() {
 		return nil
 	}
 	return &linux.Missing{Feature: "swap limit", Why: "the kernel does not account for swap", Remedy: "switch swap off, or start the kernel with swapaccount=1"}
@@ -188,8 +223,8 @@ func (m *Manager) measureSwap(memory error) error {
 
 // hasSwap reports whether the machine swaps at all.
 func hasSwap() bool {
-	text, err := os.ReadFile("/proc/swaps")
-	return err != nil || slices.Contains(text, '/')
+	text, err := read("/proc", "swaps")
+	return err != nil || strings.Contains(text, "/")
 }
 
 func exists(dir, file string) bool {
@@ -198,8 +233,14 @@ func exists(dir, file string) bool {
 }
 
 // Close removes the directories that hold the groups, if no groups are left in
-// them.
+// them, and the first group if nobody got it.
 func (m *Manager) Close() error {
+	if first := m.first.Swap(nil); first != nil {
+		return m.group(*first).removeNow()
+	}
+	if m.homes[0].prefix != "" {
+		return nil
+	}
 	var errs []error
 	for _, h := range m.homes {
 		if err := remove(h.dir); err != nil && !errors.Is(err, os.ErrNotExist) && !busy(err) {

@@ -19,7 +19,7 @@ const unlimitedMemory = 1 << 62
 // settle1 makes the home in a hierarchy of version 1: at its top, where the next
 // process finds what this one left behind, unless somebody put a limit on the
 // group that we are in: then below it, so that the limit holds.
-func (h hierarchy) settle1(name string) (home, error) {
+func (h hierarchy) settle1(c Config) (home, error) {
 	parent := h.mount
 	for dir := h.own; dir != h.mount && strings.HasPrefix(dir, h.mount); dir = filepath.Dir(dir) {
 		if limited(dir) {
@@ -27,19 +27,19 @@ func (h hierarchy) settle1(name string) (home, error) {
 			break
 		}
 	}
-	dir := filepath.Join(parent, name)
-	if err := makeDir(dir); err != nil {
+	made := c.homeIn(h, parent)
+	if err := made.make(); err != nil {
 		return home{}, err
 	}
 	// Kernels before 5.11 count children into their parents only if told so.
-	if f := "memory.use_hierarchy"; h.has("memory") && exists(dir, f) {
-		if text, err := read(dir, f); err == nil && text == "0" {
-			if err := write(dir, f, "1"); err != nil {
+	if f := "memory.use_hierarchy"; made.prefix == "" && h.has("memory") && exists(made.dir, f) {
+		if text, err := read(made.dir, f); err == nil && text == "0" {
+			if err := write(made.dir, f, "1"); err != nil {
 				return home{}, err
 			}
 		}
 	}
-	return home{h, dir}, nil
+	return made, nil
 }
 
 func makeDir(dir string) error {
@@ -65,21 +65,19 @@ func limited(dir string) bool {
 // upward, that we may use and that hands controllers on. Where systemd put us
 // into a subgroup of what it delegated (DelegateSubgroup=), ours must not hand on
 // anything: it could not put the next server there while our groups live.
-func (h hierarchy) settle2(name string, controllers []string) (home, error) {
+func (h hierarchy) settle2(c Config, controllers []string) (home, error) {
 	var refused error
 	if parent := filepath.Dir(h.own); h.own != h.mount && delegated(parent) {
-		got, err := handOn(parent, name, controllers)
+		made, err := h.handOn(parent, c, controllers)
 		if err == nil {
-			h.controllers = got
-			return home{h, filepath.Join(parent, name)}, nil
+			return made, nil
 		}
 		refused = err
 	}
 	for parent := h.own; strings.HasPrefix(parent, h.mount); parent = filepath.Dir(parent) {
-		got, err := handOn(parent, name, controllers)
+		made, err := h.handOn(parent, c, controllers)
 		if err == nil {
-			h.controllers = got
-			return home{h, filepath.Join(parent, name)}, nil
+			return made, nil
 		}
 		refused = cmp.Or(refused, err)
 		if parent == h.mount {
@@ -101,17 +99,17 @@ func delegated(dir string) bool {
 	return false
 }
 
-// handOn makes parent/name, and has parent give it all of the controllers that
-// parent has, to hand on to groups.
-func handOn(parent, name string, controllers []string) ([]string, error) {
+// handOn makes the home in parent, and has parent give it all of the controllers
+// that parent has, to hand on to groups.
+func (h hierarchy) handOn(parent string, c Config, controllers []string) (home, error) {
 	for _, file := range []string{"", "cgroup.procs", "cgroup.subtree_control"} {
 		if err := unix.Access(filepath.Join(parent, file), unix.W_OK); err != nil {
-			return nil, &os.PathError{Op: "use", Path: filepath.Join(parent, file), Err: err}
+			return home{}, &os.PathError{Op: "use", Path: filepath.Join(parent, file), Err: err}
 		}
 	}
 	have, err := read(parent, "cgroup.controllers")
 	if err != nil {
-		return nil, err
+		return home{}, err
 	}
 	var want []string
 	for c := range strings.FieldsSeq(have) {
@@ -121,24 +119,28 @@ func handOn(parent, name string, controllers []string) ([]string, error) {
 	}
 	if err := enable(parent, want); err != nil {
 		if !errors.Is(err, unix.EBUSY) || !alone(parent) {
-			return nil, err
+			return home{}, err
 		}
 		// Only we are in the way.
-		if err := moveSelf(filepath.Join(parent, name+"-self")); err != nil {
-			return nil, err
+		if err := moveSelf(filepath.Join(parent, c.Name+"-"+selfName)); err != nil {
+			return home{}, err
 		}
 		if err := enable(parent, want); err != nil {
-			return nil, err
+			return home{}, err
 		}
 	}
-	dir := filepath.Join(parent, name)
-	if err := makeDir(dir); err != nil {
-		return nil, err
+	h.controllers = want
+	made := c.homeIn(h, parent)
+	if err := made.make(); err != nil {
+		return home{}, err
 	}
-	if err := enable(dir, want); err != nil {
-		return nil, errors.Join(err, remove(dir))
+	if made.prefix != "" {
+		return made, nil
 	}
-	return want, nil
+	if err := enable(made.dir, want); err != nil {
+		return home{}, errors.Join(err, remove(made.dir))
+	}
+	return made, nil
 }
 
 // enable gives controllers to the children of a group.
@@ -164,6 +166,9 @@ func alone(dir string) bool {
 	text, err := read(dir, "cgroup.procs")
 	return err == nil && text == strconv.Itoa(os.Getpid())
 }
+
+// selfName is the end of the name of a leaf that holds this process.
+const selfName = "self"
 
 func moveSelf(leaf string) error {
 	if err := makeDir(leaf); err != nil {

@@ -28,6 +28,9 @@ type Command struct {
 	// those that are left become children of the next reaper above.
 	Reaper bool
 	Limits []Limit
+	// User is who the program is, where the caller is somebody else beside: one of
+	// the caller's own ids. 0 leaves it as it is.
+	User int
 }
 
 // Limit is a bound that the program cannot lift, unless it is privileged.
@@ -48,11 +51,12 @@ const (
 	StageTerminal                 // descriptor 0 is no terminal, or belongs to another session
 	StageReaper
 	StageLimits    // a bound is above what the caller may set
+	StageUser      // the caller cannot be that user
 	StageDirectory // the working directory cannot be entered
 	StageExec      // the program cannot be executed
 )
 
-var stageNames = [...]string{"arguments", "fork", "descriptors", "session", "terminal", "reaper", "limits", "directory", "exec"}
+var stageNames = [...]string{"arguments", "fork", "descriptors", "session", "terminal", "reaper", "limits", "user", "directory", "exec"}
 
 // String names the step.
 func (s Stage) String() string {
@@ -85,6 +89,7 @@ type plan struct {
 	terminal  bool
 	reaper    bool
 	limits    []Limit
+	user      uintptr // 0 is the caller's
 
 	handle int32 // written by the kernel
 
@@ -102,6 +107,7 @@ func (c *Command) plan() (*plan, error) {
 		terminal: c.Terminal,
 		reaper:   c.Reaper,
 		limits:   c.Limits,
+		user:     uintptr(max(c.User, 0)),
 	}
 	for _, fd := range c.Files {
 		if fd < 0 {

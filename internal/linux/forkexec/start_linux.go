@@ -119,6 +119,12 @@ func (p *plan) run() {
 			return
 		}
 	}
+	if p.user != 0 {
+		p.stage = StageUser
+		if _, _, p.errno = syscall.RawSyscall(unix.SYS_SETRESUID, p.user, p.user, p.user); p.errno != 0 {
+			return
+		}
+	}
 	if p.dir != nil {
 		p.stage = StageDirectory
 		if _, _, p.errno = syscall.RawSyscall(unix.SYS_CHDIR, uintptr(unsafe.Pointer(p.dir)), 0, 0); p.errno != 0 { //nolint:gosec // what the call takes

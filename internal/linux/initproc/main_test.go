@@ -25,6 +25,7 @@ func TestMain(m *testing.M) {
 	linuxtest.Main(m, map[string]linuxtest.Func{
 		"inside":  inside,
 		"whole":   startWhole,
+		"old":     startOld,
 		"files":   startFiles,
 		"refused": startRefused,
 		"many":    startMany,

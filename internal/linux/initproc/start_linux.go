@@ -91,26 +91,6 @@ func become(id uint32) error {
 	return nil
 }
 
-// mountProc mounts the /proc of a process's pid namespace in the mount namespace
-// of the calling thread. Only a member of the one with privileges in the other
-// can, and that is neither the process nor the caller: so a third one does it,
-// before anything untrusted runs.
-func mountProc(p Process) error {
-	if err := unix.Setns(p.FD, unix.CLONE_NEWPID); err != nil {
-		return &Error{Step: "enter the pid namespace", Errno: errnoOf(err)}
-	}
-	s := &script{}
-	// Nothing there is for a sandbox to change; some of it everybody may.
-	s.call("mount /proc", unix.SYS_MOUNT, s.text("proc"), s.text("/proc"), s.text("proc"), unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, 0)
-	s.call("end", unix.SYS_EXIT_GROUP, 0)
-	helper, err := s.start(&cloneArgs{flags: unix.CLONE_VM | unix.CLONE_VFORK | unix.CLONE_PIDFD, exitSignal: uint64(unix.SIGCHLD)})
-	if err != nil {
-		return err
-	}
-	reap(helper)
-	return nil
-}
-
 // start makes a process that shares our memory and runs the script.
 func (s *script) start(args *cloneArgs) (Process, error) {
 	out := &s.outcome

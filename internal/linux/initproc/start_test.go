@@ -133,7 +133,17 @@ func converse(c *initproc.Command) error {
 	return print(s)
 }
 
-func TestProgram(t *testing.T) {
+// startOld is startWhole as on a kernel that has less.
+func startOld(args []string) error {
+	initproc.Old()
+	return startWhole(args)
+}
+
+func TestProgram(t *testing.T) { testProgram(t, "whole") }
+
+func TestProgramOfOldKernels(t *testing.T) { testProgram(t, "old") }
+
+func testProgram(t *testing.T, how string) {
 	linuxtest.Users(t, func(t *testing.T, user bool) {
 		linuxtest.Need(t, initproc.Probe())
 		name := groupName + strconv.Itoa(os.Getpid())
@@ -145,7 +155,7 @@ func TestProgram(t *testing.T) {
 			}
 		}
 		linuxtest.NoLeaks(t, name)
-		s := read[seen](t, play(t, "whole", user, name))
+		s := read[seen](t, play(t, how, user, name))
 		checkInside(t, s.Inside)
 		if user && s.Outside.User != "0:0" || !user && s.Outside.User != fmt.Sprint(outer, ":", outer) {
 			t.Errorf("outside it is %s", s.Outside.User)

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
+	"strings"
 	"syscall"
 	"testing"
 )
@@ -34,7 +36,9 @@ func Again(t *testing.T, run string) {
 	if testing.CoverMode() != "" {
 		args = append(args, fmt.Sprintf("-test.gocoverdir=/proc/self/fd/%d", counterFD))
 	}
-	env := []string{"COVE_REQUIRE=" + os.Getenv("COVE_REQUIRE")}
+	env := slices.DeleteFunc(os.Environ(), func(v string) bool {
+		return !strings.HasPrefix(v, "COVE_REQUIRE=") && !strings.HasPrefix(v, "COVE_TEST_")
+	})
 	r := Run(t, Child{Name: again, Args: args, User: true, Env: env})
 	t.Logf("as an ordinary user:\n%s%s", share.ReplaceAllString(r.Stdout, ""), r.Stderr)
 	if !r.State.Success() || !passed.MatchString(r.Stdout) {

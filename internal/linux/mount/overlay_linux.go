@@ -73,7 +73,6 @@ func (o Overlay) options() []option {
 		{"index", "off"},
 		{"xino", "off"},
 		{"metacopy", "off"},
-		{"uuid", "null"}, // which would be a note of its own
 		{"redirect_dir", "nofollow"},
 	}
 	if o.Source != "" {
@@ -83,7 +82,8 @@ func (o Overlay) options() []option {
 		all = append(all, option{name: "userxattr"})
 	}
 	if o.Upper >= 0 {
-		all = append(all, option{"upperdir", at(o.Upper)}, option{"workdir", at(o.Work)})
+		// A uuid would be a note of its own.
+		all = append(all, option{"uuid", "null"}, option{"upperdir", at(o.Upper)}, option{"workdir", at(o.Work)})
 	}
 	return all
 }

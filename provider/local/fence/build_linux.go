@@ -129,13 +129,24 @@ func (b *Builder) settle() error {
 
 // Build makes a sandbox and starts its agent. With an error nothing is left.
 func (b *Builder) Build(o Order, h Handles) (Sandbox, error) {
+	box, room, err := b.BuildIn(o, h)
+	if err == nil {
+		room.Leave()
+	}
+	return box, err
+}
+
+// BuildIn is Build, and returns the room in which the sandbox is. While the caller
+// has not left it, the mounts of a sandbox that has ended are still there: so the
+// end of the sandbox does not take the time that it takes to remove them.
+func (b *Builder) BuildIn(o Order, h Handles) (Sandbox, *Room, error) {
 	type result struct {
 		box Sandbox
 		err error
 	}
 	trees, err := b.volumes(o, h)
 	if err != nil {
-		return Sandbox{}, err
+		return Sandbox{}, nil, err
 	}
 	defer trees.close()
 	done := make(chan result, 1)
@@ -148,9 +159,12 @@ func (b *Builder) Build(o Order, h Handles) (Sandbox, error) {
 		box, err := b.build(o, h, trees)
 		done <- result{box, err}
 	}
-	close(r.work)
 	got := <-done
-	return got.box, got.err
+	if got.err != nil {
+		r.Leave()
+		return Sandbox{}, nil, got.err
+	}
+	return got.box, r, nil
 }
 
 // Resize gives the places of a sandbox other bounds. The handles are those that
@@ -300,13 +314,15 @@ func handled(place mount.Tmpfs, path string) (int, error) {
 // /workspace has no rule and can get none, since rules are of files and not of
 // paths. The mounts alone say it then. A rule for what is there now would only
 // keep the kernel from freeing it.
-func walls(executable int, layers bool) landlock.Ruleset {
+func walls(executable int, layers, apart bool) landlock.Ruleset {
 	const terminal = landlock.Device | landlock.ReadDir
-	w := landlock.Ruleset{Apart: true, Rules: []landlock.Rule{
-		{File: executable, Allow: landlock.Execute | landlock.ReadFile},
+	w := landlock.Ruleset{Apart: apart, Rules: []landlock.Rule{
 		{Path: "/dev", Allow: terminal},
 		{Path: "/dev/pts", Allow: terminal},
 	}}
+	if executable >= 0 {
+		w.Rules = append(w.Rules, landlock.Rule{File: executable, Allow: landlock.Execute | landlock.ReadFile})
+	}
 	if layers {
 		w.Rules = append(w.Rules, landlock.Rule{Path: "/", Allow: landlock.ReadWrite})
 		return w
@@ -341,7 +357,7 @@ func (b *Builder) start(o Order, h Handles, trees forest) (initproc.Process, err
 		c.Limits = append(c.Limits, initproc.Limit{Resource: l.Resource, Soft: l.Most, Hard: l.Most})
 	}
 	if b.plan.Landlock {
-		rules := walls(executable, b.plan.Layers)
+		rules := walls(executable, b.plan.Layers, !b.plan.Nested)
 		rules.Rules = append(rules.Rules, trees.rules()...)
 		fd, _, err := landlock.Open(rules)
 		if err != nil {

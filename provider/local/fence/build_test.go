@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -43,6 +45,42 @@ func TestSandbox(t *testing.T) {
 			"grep Seccomp: /proc/self/status":                                  "Seccomp:\t2\n",
 		} {
 			if got, _ := s.run(t, script); got != want {
+				t.Errorf("%s: %q, want %q", script, got, want)
+			}
+		}
+	})
+}
+
+// TestStacks is about parts of a root that lie over one another.
+func TestStacks(t *testing.T) {
+	builders(t, func(t *testing.T, kind string) {
+		top, middle, below := t.TempDir(), t.TempDir(), t.TempDir()
+		for name, text := range map[string]string{
+			filepath.Join(top, "one"): "top", filepath.Join(middle, "one"): "middle", filepath.Join(middle, "two"): "middle",
+			filepath.Join(below, "one"): "below", filepath.Join(below, "two"): "below", filepath.Join(below, "three"): "below", filepath.Join(below, "note"): "below",
+		} {
+			if err := os.WriteFile(name, []byte(text+"\n"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		p := newPlan(t.TempDir())
+		p.Root.Dirs = append(p.Root.Dirs, fence.Dir{Path: "/kept", Mode: 0o755})
+		p.Root.Files = append(p.Root.Files, fence.File{Path: "/kept/note", Text: "kept\n"})
+		p.Root.Binds = append(p.Root.Binds,
+			fence.Bind{Source: below, Path: "/stack", Dir: true, Over: []string{top, middle}},
+			fence.Bind{Source: below, Path: "/kept", Dir: true, Keep: true})
+		b, err := open(t, kind, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := build(t, b, anyOrder)
+		for script, want := range map[string]string{
+			"cd /stack; cat one two three": "top\nmiddle\nbelow\n",
+			"cd /kept; cat note one":       "kept\nbelow\n",
+			"cd /stack; for f in one two three new; do echo x 2> /dev/null > $f; rm -f $f 2> /dev/null; chmod 777 $f 2> /dev/null; done; cat one two three": "top\nmiddle\nbelow\n",
+			"echo x > /kept/note 2> /dev/null; cat /kept/note": "kept\n",
+		} {
+			if got, _ := s.run(t, script); !strings.HasSuffix(got, want) {
 				t.Errorf("%s: %q, want %q", script, got, want)
 			}
 		}
@@ -133,12 +171,14 @@ func TestPlansThatCannotBe(t *testing.T) {
 			"bind dir": {func(p *fence.Plan) {
 				p.Root.Binds = append(p.Root.Binds, fence.Bind{Source: "/usr", Path: "/no/x", Dir: true})
 			}, "mkdir /no/x", unix.ENOENT},
-			"device":     {func(p *fence.Plan) { p.Root.Devices = append(p.Root.Devices, "no-such") }, "/dev/no-such", unix.ENOENT},
-			"device dir": {func(p *fence.Plan) { p.Root.Devices = append(p.Root.Devices, "no/such") }, "/dev/no/such", unix.ENOENT},
-			"dir":        {func(p *fence.Plan) { p.Root.Dirs = append(p.Root.Dirs, fence.Dir{Path: "/no/dir"}) }, "mkdir /no/dir", unix.ENOENT},
-			"link":       {func(p *fence.Plan) { p.Root.Links = append(p.Root.Links, fence.Link{Path: "/no/link"}) }, "symlink", unix.ENOENT},
-			"file":       {func(p *fence.Plan) { p.Root.Files = append(p.Root.Files, fence.File{Path: "/no/file"}) }, "/no/file", unix.ENOENT},
-			"workspace":  {func(p *fence.Plan) { p.Root.Dirs = p.Root.Dirs[:len(p.Root.Dirs)-1] }, "/workspace", unix.ENOENT},
+			"layer":                {func(p *fence.Plan) { p.Root.Binds[0].Over = []string{"/no/such"} }, "/no/such", unix.ENOENT},
+			"layer that is a file": {func(p *fence.Plan) { p.Root.Binds[0].Over = []string{"/proc/self/exe"} }, "/proc/self/exe", unix.ENOTDIR},
+			"device":               {func(p *fence.Plan) { p.Root.Devices = append(p.Root.Devices, "no-such") }, "/dev/no-such", unix.ENOENT},
+			"device dir":           {func(p *fence.Plan) { p.Root.Devices = append(p.Root.Devices, "no/such") }, "/dev/no/such", unix.ENOENT},
+			"dir":                  {func(p *fence.Plan) { p.Root.Dirs = append(p.Root.Dirs, fence.Dir{Path: "/no/dir"}) }, "mkdir /no/dir", unix.ENOENT},
+			"link":                 {func(p *fence.Plan) { p.Root.Links = append(p.Root.Links, fence.Link{Path: "/no/link"}) }, "symlink", unix.ENOENT},
+			"file":                 {func(p *fence.Plan) { p.Root.Files = append(p.Root.Files, fence.File{Path: "/no/file"}) }, "/no/file", unix.ENOENT},
+			"workspace":            {func(p *fence.Plan) { p.Root.Dirs = p.Root.Dirs[:len(p.Root.Dirs)-1] }, "/workspace", unix.ENOENT},
 			"terminals": {func(p *fence.Plan) {
 				p.Root.Dirs = append(p.Root.Dirs[:1:1], p.Root.Dirs[2:]...)
 				p.Root.Links = p.Root.Links[1:]
@@ -270,5 +310,5 @@ func TestFiftyAtOnce(t *testing.T) {
 }
 
 func TestUser(t *testing.T) {
-	linuxtest.Again(t, "^(TestSandbox|TestWeakerPlans|TestResize|TestControlGroupsThatRefuse|TestPlansThatCannotBe|TestBadFilter|TestBadExecutable|TestSilentExecutable|TestStopped|TestFiftyAtOnce|TestKilled|TestKilledWhileBuilding|TestCanceled|TestHostGone|TestMalformedPlans|TestMalformedRequests|TestClosed)$")
+	linuxtest.Again(t, "^(TestSandbox|TestStacks|TestWeakerPlans|TestResize|TestControlGroupsThatRefuse|TestPlansThatCannotBe|TestBadFilter|TestBadExecutable|TestSilentExecutable|TestStopped|TestFiftyAtOnce|TestKilled|TestKilledWhileBuilding|TestCanceled|TestHostGone|TestMalformedPlans|TestMalformedRequests|TestClosed)$")
 }

@@ -23,11 +23,11 @@ func fullPlan() *fence.Plan {
 			Dirs:    []fence.Dir{{Path: "/a", Mode: 0o711}, {Path: "/a/b", Mode: 0o777}},
 			Links:   []fence.Link{{Path: "/l", To: "../x"}},
 			Files:   []fence.File{{Path: "/f", Text: "line\n\x00\xff"}, {Path: "/empty"}},
-			Binds:   []fence.Bind{{Source: "/usr", Path: "/usr", Dir: true}, {Source: "/s", Path: "/t"}},
+			Binds:   []fence.Bind{{Source: "/usr", Path: "/usr", Dir: true, Over: []string{"/a", "/b"}, Keep: true}, {Source: "/s", Path: "/t"}},
 			Devices: []string{"null", "zero"},
 		},
 		Host: "host", Inside: math.MaxUint32,
-		Become: true, Proc: true, Network: true, Groups: true, Landlock: true, Layers: true,
+		Become: true, Proc: true, Network: true, Groups: true, Landlock: true, Layers: true, Nested: true,
 		Filter: []byte{1, 2, 3, 0}, Limits: []fence.Limit{{Resource: 7, Most: math.MaxUint64}, {}},
 		Shared: fence.Bounds{Size: math.MaxInt64, Files: -1},
 		Argv:   []string{"agent", ""}, Env: []string{"A=b"},
@@ -89,6 +89,18 @@ func TestWaysRoundTrip(t *testing.T) {
 	}
 }
 
+func TestNestRoundTrip(t *testing.T) {
+	want := fence.Nest{Argv: []string{"python3", "-I"}, Env: []string{"A=b", ""}}
+	text := fence.EncodeNest(4, want)
+	got, err := fence.DecodeNest(text)
+	if d := cmp.Diff(want, got); d != "" || err != nil {
+		t.Errorf("nest (-sent +received): %v\n%s", err, d)
+	}
+	if _, err := fence.DecodeNest(text[:len(text)-1]); err == nil {
+		t.Error("a part of a nest is one")
+	}
+}
+
 func TestAnswerRoundTrip(t *testing.T) {
 	for name, want := range map[string]fence.Fault{
 		"done": {}, "refused": {Step: "mount", Errno: unix.EPERM}, "not by the kernel": {Step: "malformed"},
@@ -122,6 +134,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add(fence.EncodeRequest(1, &fence.Order{Outside: 5, Handles: true}, true, fence.Places{}))
 	f.Add(fence.EncodeRequest(2, nil, false, fence.Places{Temp: fence.Bounds{Size: 1, Files: 2}}))
 	f.Add(fence.EncodeWays(3, fence.Ways{Local: []string{"a"}, Server: "b", Ports: []uint16{80}, Both: true}))
+	f.Add(fence.EncodeNest(4, fence.Nest{Argv: []string{"a"}, Env: []string{"b"}}))
 	f.Add(fence.EncodeAnswer(1, 2, fence.Fault{Step: "step", Errno: unix.EIO}))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		for name, again := range fence.Codecs {

@@ -15,6 +15,10 @@
 // [Main] is that process. One of its threads keeps the host's view of files, from
 // which volumes are copied.
 //
+// A part of the root can be a stack of directories: those of a template over the
+// host's, or what the root itself has over a template's. It is an overlay without
+// a layer to write to.
+//
 // [Ways] lead out of a sandbox that stands already: sockets in its network that
 // somebody outside answers.
 //
@@ -23,7 +27,7 @@
 // Both speak packets over a unix socket of type SOCK_SEQPACKET, in the encoding
 // of the guest's protocol. The host sends the plan first, with the agent's
 // executable and a descriptor of /proc; the answer says whether the root stands.
-// Then each request has a number, a kind (1 build, 2 resize, 3 job, 4 ways) and a
+// Then each request has a number, a kind (1 build, 2 resize, 3 job, 4 ways, 5 nest) and a
 // body, with descriptors: the link, the group, the volumes and the tasks of a build,
 // the places of a resize, what a job is about, the first process of the sandbox that gets
 // ways out. The answer has the number, the step that was refused and the kernel's

@@ -117,3 +117,14 @@ func SetPatience(d time.Duration) (undo func()) {
 	patience = d
 	return func() { patience = before }
 }
+
+// EncodeNest writes a request for a nest down, and DecodeNest reads it.
+func EncodeNest(id uint64, n Nest) []byte {
+	r := request{id: id, kind: kindNest, nest: n}
+	return r.encode()
+}
+
+func DecodeNest(b []byte) (Nest, error) {
+	r, err := decodeRequest(b)
+	return r.nest, err
+}

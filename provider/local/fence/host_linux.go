@@ -257,6 +257,20 @@ func (s *Spawner) OpenWays(ctx context.Context, process int, w Ways) ([]int, err
 	return a.files, nil
 }
 
+// Nest starts a program beside the sandboxes. The files become its standard input
+// and its descriptor 3, and stay the caller's. The pidfd is the caller's to close.
+func (s *Spawner) Nest(ctx context.Context, n Nest, input, socket int) (pidfd int, err error) {
+	a, err := s.call(ctx, &request{kind: kindNest, nest: n}, []int{input, socket})
+	if err == nil && len(a.files) != 1 {
+		err = ErrEnded
+	}
+	if err != nil {
+		closeAll(a.files)
+		return -1, err
+	}
+	return a.files[0], nil
+}
+
 // call sends a request and waits for the answer.
 func (s *Spawner) call(ctx context.Context, r *request, files []int) (reply, error) {
 	s.mu.Lock()

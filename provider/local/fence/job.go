@@ -33,7 +33,11 @@ const (
 	// JobUnpack makes the empty layer To what was written down. A file to read
 	// from, and the store.
 	JobUnpack
-	lastJob = JobUnpack
+	// JobWalls opens the landlock rules of a sandbox for a process that goes there.
+	// With Bare its workspace has layers. A pidfd of the first process; the answer
+	// brings the ruleset.
+	JobWalls
+	lastJob = JobWalls
 )
 
 // Job is one thing to do with layers, by who has the rights.

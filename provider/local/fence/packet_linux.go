@@ -16,6 +16,7 @@ const (
 	kindResize
 	kindJob
 	kindWays
+	kindNest
 )
 
 // Bounds of a packet: a plan is the largest.
@@ -33,6 +34,7 @@ type request struct {
 	places Places // of a resize
 	job    Job
 	ways   Ways // of ways
+	nest   Nest
 }
 
 func (r *request) encode() []byte {
@@ -44,17 +46,23 @@ func (r *request) encode() []byte {
 	r.places.encode(&e)
 	r.job.encode(&e)
 	r.ways.encode(&e)
+	if r.kind == kindNest { // older spawners know none
+		r.nest.encode(&e)
+	}
 	return e.Bytes()
 }
 
 func decodeRequest(b []byte) (r request, err error) {
 	d := protocol.NewDecoder(b)
-	r.id, r.kind = d.Uint(), d.Byte(kindWays)
+	r.id, r.kind = d.Uint(), d.Byte(kindNest)
 	r.order.decode(d)
 	r.group = d.Bool()
 	r.places.decode(d)
 	r.job.decode(d)
 	r.ways.decode(d)
+	if r.kind == kindNest {
+		r.nest.decode(d)
+	}
 	return r, d.End()
 }
 

@@ -21,6 +21,10 @@ type Plan struct {
 	// about. Landlock cannot tell then where a sandbox may write: the rules of
 	// what is at /workspace now are not those of what will be.
 	Layers bool
+	// Nested says that processes come into sandboxes from a [Nest], too. To landlock
+	// they are others than those of the agent, and neither could reach the other if
+	// it kept them apart from what is outside; the namespaces do that alone then.
+	Nested bool
 	Filter []byte // a seccomp program
 	Limits []Limit
 	Shared Bounds // of /dev/shm
@@ -66,6 +70,12 @@ type File struct {
 type Bind struct {
 	Source, Path string
 	Dir          bool
+	// Over are directories of the host that lie over the source, the topmost
+	// first. With them, or with Keep, nothing is shown of what is mounted below
+	// the source.
+	Over []string
+	// Keep leaves what the tree itself has at the path on top.
+	Keep bool
 }
 
 // Limit is a bound on a resource, RLIMIT_….
@@ -123,6 +133,7 @@ const MaxVolumes = 33
 // Bounds of what is sent, to have some.
 const (
 	maxEntries = 4096
+	maxOver    = 8 // layers over one directory
 	maxPath    = 4096
 	maxText    = 1 << 20
 )
@@ -132,7 +143,7 @@ func (p *Plan) encode() []byte {
 	var e protocol.Encoder
 	e.Text(p.Host)
 	e.Uint(uint64(p.Inside))
-	for _, b := range []bool{p.Become, p.Proc, p.Network, p.Groups, p.Landlock, p.Layers, p.Root.Shallow} {
+	for _, b := range []bool{p.Become, p.Proc, p.Network, p.Groups, p.Landlock, p.Layers, p.Root.Shallow, p.Nested} {
 		e.Bool(b)
 	}
 	e.Text(string(p.Filter))
@@ -172,6 +183,8 @@ func (r *Root) encode(e *protocol.Encoder) {
 		e.Text(b.Source)
 		e.Text(b.Path)
 		e.Bool(b.Dir)
+		e.List(b.Over)
+		e.Bool(b.Keep)
 	}
 }
 
@@ -179,7 +192,7 @@ func (r *Root) encode(e *protocol.Encoder) {
 func decodePlan(b []byte) (*Plan, error) {
 	d := protocol.NewDecoder(b)
 	p := &Plan{Host: d.Text(maxPath), Inside: uint32(d.UpTo(1<<32 - 1))} //nolint:gosec // bounded
-	for _, f := range []*bool{&p.Become, &p.Proc, &p.Network, &p.Groups, &p.Landlock, &p.Layers, &p.Root.Shallow} {
+	for _, f := range []*bool{&p.Become, &p.Proc, &p.Network, &p.Groups, &p.Landlock, &p.Layers, &p.Root.Shallow, &p.Nested} {
 		*f = d.Bool()
 	}
 	p.Filter = []byte(d.Text(maxText))
@@ -205,7 +218,7 @@ func (r *Root) decode(d *protocol.Decoder) {
 		r.Files = append(r.Files, File{d.Text(maxPath), d.Text(maxText)})
 	}
 	for range d.UpTo(maxEntries) {
-		r.Binds = append(r.Binds, Bind{d.Text(maxPath), d.Text(maxPath), d.Bool()})
+		r.Binds = append(r.Binds, Bind{Source: d.Text(maxPath), Path: d.Text(maxPath), Dir: d.Bool(), Over: d.List(maxOver, maxPath), Keep: d.Bool()})
 	}
 }
 

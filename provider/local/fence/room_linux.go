@@ -19,9 +19,8 @@ type Room struct {
 	// the thread ends.
 	work chan func(err error)
 
-	// Of its own thread.
-	rooted bool  // its root stands
-	err    error // why it has none
+	built bool  // its root was ordered before there was a plan
+	err   error // why there is none; of its own thread
 }
 
 // Begin starts the thread of a room, before there is a plan for it. Host and
@@ -35,14 +34,22 @@ func Begin(host string, network bool) *Room {
 // Build has the room get the root that draw returns, before there is a plan. The
 // plan must have the same one; its stage does not matter any more.
 func (r *Room) Build(draw func() Root) {
+	r.built = true
 	r.work <- func(err error) {
 		if err == nil {
 			root := draw()
 			err = root.build()
 		}
-		r.rooted, r.err = err == nil, err
+		if err == nil {
+			err = mount.Terminals("/dev/pts")
+		}
+		r.err = err
 	}
 }
+
+// Leave lets the thread end, and what is in the room with it unless somebody else
+// is there. It is called once.
+func (r *Room) Leave() { close(r.work) }
 
 // take returns a room: one that was begun before, or a new one.
 func (b *Builder) take() *Room {
@@ -63,7 +70,12 @@ func (b *Builder) Stock() {
 }
 
 // Use takes a room that was begun before the builder was there.
-func (b *Builder) Use(r *Room) { b.keep(b.settleIn(r)) }
+func (b *Builder) Use(r *Room) {
+	if !r.built {
+		r = b.settleIn(r)
+	}
+	b.keep(r)
+}
 
 func (b *Builder) keep(r *Room) {
 	select {
@@ -78,10 +90,7 @@ func (b *Builder) begin() *Room { return b.settleIn(Begin(b.plan.Host, b.plan.Ne
 // settleIn has the room get its root.
 func (b *Builder) settleIn(r *Room) *Room {
 	r.work <- func(err error) {
-		if err == nil {
-			err = r.err
-		}
-		if err == nil && !b.rooted && !r.rooted {
+		if err == nil && !b.rooted {
 			err = b.plan.Root.build()
 		}
 		if err == nil {

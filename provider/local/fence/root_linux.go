@@ -1,8 +1,9 @@
 package fence
 
 import (
+	"fmt"
 	"os"
-	"path/filepath"
+	"slices"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -54,7 +55,8 @@ func (r *Root) restrictEach() error {
 	return nil
 }
 
-func (r *Root) at(path string) string { return filepath.Join(r.Stage, path) }
+// at is where a path of the tree is while it is built. Both are clean.
+func (r *Root) at(path string) string { return r.Stage + path }
 
 func (r *Root) directories() error {
 	for _, d := range r.Dirs {
@@ -90,11 +92,45 @@ func (r *Root) binds() error {
 		if err := r.mountPoint(b.Path, b.Dir); err != nil {
 			return err
 		}
-		if err := mount.Bind(b.Source, r.at(b.Path)); err != nil {
+		show := r.bind
+		if len(b.Over) > 0 || b.Keep {
+			show = r.stack
+		}
+		if err := show(b); err != nil {
 			return err
 		}
 	}
 	return mount.Restrict(r.Stage, mount.NoDevices)
+}
+
+func (r *Root) bind(b Bind) error { return mount.Bind(b.Source, r.at(b.Path)) }
+
+// stack shows directories that lie over one another.
+func (r *Root) stack(b Bind) error {
+	paths := append(slices.Clone(b.Over), b.Source)
+	if b.Keep {
+		paths = append([]string{r.at(b.Path)}, paths...)
+	}
+	proc, err := unix.Open("/proc", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return &os.PathError{Op: "open", Path: "/proc", Err: err}
+	}
+	defer func() { _ = unix.Close(proc) }()
+	o := mount.Overlay{Upper: -1, Work: -1, User: true, Source: "template", Flags: mount.ReadOnly | mount.NoSetuid | mount.NoDevices, Proc: proc}
+	for _, path := range paths {
+		fd, err := unix.Open(path, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return &os.PathError{Op: "open", Path: path, Err: err}
+		}
+		defer func() { _ = unix.Close(fd) }()
+		o.Lower = append(o.Lower, fd)
+	}
+	tree, err := o.New()
+	if err != nil {
+		return fmt.Errorf("%s: %w", b.Path, err)
+	}
+	defer func() { _ = tree.Close() }()
+	return mount.Attach(tree, r.at(b.Path))
 }
 
 func (r *Root) devices() error {

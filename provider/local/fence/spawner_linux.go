@@ -112,6 +112,11 @@ func (s *spawner) answer(r request, files []int) {
 		} else {
 			err = protocol.ErrMalformed
 		}
+	case kindNest:
+		var fd int
+		if fd, err = s.nest(r.nest, files); err == nil {
+			made = []int{fd}
+		}
 	default:
 		err = protocol.ErrMalformed
 	}

@@ -29,6 +29,9 @@ type arena struct {
 	arrangement Arrangement
 	world       *World // or nil
 
+	offered cove.Kernels                 // or nil
+	kernels map[cove.Sandbox]cove.Kernel // those that were opened
+
 	shared map[*room]cove.Sandbox // nil is the one without a room
 	second cove.Sandbox
 }
@@ -38,7 +41,7 @@ const canary = "COVE_ESCAPE_CANARY"
 
 // openArena lays out what attacks are after. The caller closes it.
 func openArena(ctx context.Context, p cove.Provider, caps cove.Capabilities, o Options) (a *arena, err error) {
-	a = &arena{p: p, caps: caps, attacker: o.Attacker, arrangement: o.Arrangement, token: rand.Text(), shared: map[*room]cove.Sandbox{}}
+	a = &arena{p: p, caps: caps, attacker: o.Attacker, arrangement: o.Arrangement, token: rand.Text(), shared: map[*room]cove.Sandbox{}, offered: o.Kernels, kernels: map[cove.Sandbox]cove.Kernel{}}
 	if a.attacker == "" {
 		a.attacker = "/proc/self/exe"
 	}
@@ -235,7 +238,7 @@ func (a *arena) arm(ctx context.Context, box cove.Sandbox) error {
 func (a *arena) destroy(ctx context.Context, box cove.Sandbox) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tidyTime)
 	defer cancel()
-	return box.Destroy(ctx)
+	return errors.Join(a.closeKernel(ctx, box), box.Destroy(ctx))
 }
 
 // Summoned reports whether a process was started as the attacker.

@@ -31,6 +31,10 @@ func (t *tally) writable(dir string, skip func(name string) bool) {
 		if !d.Type().IsRegular() {
 			return nil
 		}
+		if info, err := os.Lstat(name); err == nil && !info.Mode().IsRegular() {
+			t.stop("something else is mounted over it", name)
+			return nil
+		}
 		if by := reachable(name, unix.O_WRONLY); by != "" {
 			t.stop(by, name)
 		} else {

@@ -2,6 +2,7 @@ package escape
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -229,7 +230,13 @@ func useVolumePrograms(m mission) verdict {
 		if !m.Baited {
 			continue
 		}
-		t.make(call{name: "a device that is there", do: func() error { return openFile(filepath.Join(dir, "null")) }})
+		t.make(call{name: "a device that is there", do: func() error {
+			err := openFile(filepath.Join(dir, "device"))
+			if !m.Apart && (errors.Is(err, unix.ENXIO) || errors.Is(err, unix.ENODEV)) {
+				return nil // the kernel lacks it, and would have let us
+			}
+			return err
+		}})
 		out, err := exec.Command(filepath.Join(dir, "id"), "-u").Output() //nolint:noctx // it is the attack
 		if got := strings.TrimSpace(string(out)); err == nil && got != strconv.Itoa(os.Getuid()) {
 			t.through("a setuid program runs as user " + got)

@@ -18,9 +18,10 @@ func bait(dir string) error {
 	if err != nil {
 		return err
 	}
-	id, null := filepath.Join(dir, "id"), filepath.Join(dir, "null")
+	id, device := filepath.Join(dir, "id"), filepath.Join(dir, "device")
 	return errors.Join(
 		os.WriteFile(id, program, 0o755), os.Chmod(id, 0o755|os.ModeSetuid),
-		unix.Mknod(null, unix.S_IFCHR|0o666, int(unix.Mkdev(1, 3))), os.Chmod(null, 0o666),
+		// What makes loop devices: nobody is given that, whatever devices he is given.
+		unix.Mknod(device, unix.S_IFCHR|0o666, int(unix.Mkdev(10, 237))), os.Chmod(device, 0o666),
 	)
 }

@@ -22,6 +22,7 @@ type Attack struct {
 
 	room   *room            // it needs a sandbox with these things in it
 	own    func(*cove.Spec) // it needs a sandbox of its own, with these changes
+	coarse func(*cove.Spec) // or with these, where a provider refuses such a fine amount
 	armed  bool             // with the attacker in it
 	disk   bool             // its workspace is on disk
 	closed bool             // it is none where the network is open
@@ -60,13 +61,14 @@ func fresh(*cove.Spec) {}
 var (
 	programs = []Via{Exec, Terminal}
 	everyWay = []Via{Exec, Terminal, Solo}
+	inherits = []Via{Exec, Terminal, Solo, Kernel} // where it matters what a program is started by
 	byExec   = []Via{Exec}
 	byFiles  = []Via{Files}
 )
 
 // native is an attack that the attacker makes alone, under the same name.
 func native(name, try string) Attack {
-	return Attack{Name: name, Try: try, Via: everyWay, run: func(ctx context.Context, r *round) verdict {
+	return Attack{Name: name, Try: try, Via: inherits, run: func(ctx context.Context, r *round) verdict {
 		v, _ := r.attack(ctx, name)
 		return v
 	}}

@@ -19,6 +19,7 @@ const (
 	littleDisk    = 8 * cove.MiB
 	fewFiles      = 64
 	littleCPU     = 0.25
+	wholeCPU      = 1 // the least where a machine has whole ones
 )
 
 // bombAttacks take more than the sandbox was given.
@@ -41,7 +42,7 @@ func bombAttacks() []Attack {
 		native("descriptor_bomb", "open descriptors without an end"),
 		{
 			Name: "cpu_hog", Try: "compute on more processors than were given", Via: byExec, Limits: limits(cove.LimitCPU),
-			own: func(s *cove.Spec) { s.Resources.CPUs = littleCPU }, run: cpuHog,
+			own: func(s *cove.Spec) { s.Resources.CPUs = littleCPU }, coarse: func(s *cove.Spec) { s.Resources.CPUs = wholeCPU }, run: cpuHog,
 		},
 	}
 }
@@ -77,8 +78,17 @@ func forkBomb(name string) func(ctx context.Context, r *round) verdict {
 }
 
 func memoryBomb(ctx context.Context, r *round) verdict {
+	if r.caps.Isolation.Boundary != cove.BoundaryNamespaces {
+		// One that is there before, and must be there afterwards.
+		if v := r.others(ctx); !v.held {
+			return v
+		}
+	}
 	got, err := r.do(ctx, usualLimits, "dd", "if=/dev/zero", "of=/dev/null", "bs=512M", "count=1")
 	switch {
+	case cove.CodeOf(err) == cove.Unavailable && r.caps.Isolation.Boundary != cove.BoundaryNamespaces:
+		// Its kernel is a part of it, and has no memory of its own to go on with.
+		return heldBy("the memory limit, which ended the sandbox with it").also(r.others(ctx))
 	case err != nil:
 		return failed(err)
 	case got.Outcome == cove.Exited && got.ExitCode == 0:
@@ -102,7 +112,7 @@ done
 echo tried`)
 	switch {
 	case cove.CodeOf(err) == cove.Unavailable:
-		return heldBy("the memory limit, which ended the sandbox with it")
+		return heldBy("the memory limit, which ended the sandbox with it").also(r.others(ctx))
 	case err != nil:
 		return failed(err)
 	case strings.Contains(got.text, "filled"):
@@ -180,11 +190,12 @@ func cpuHog(ctx context.Context, r *round) verdict {
 	if err != nil {
 		return failed(err)
 	}
+	limit := r.specFor(r.needs).Resources.CPUs
 	used := max(after.CPU-before.CPU, got.CPU)
 	// A quota is given for a tenth of a second at a time, to each processor.
-	allowed := time.Duration(littleCPU*float64(wall)) + 200*time.Millisecond
+	allowed := time.Duration(limit*float64(wall)) + 200*time.Millisecond
 	if used > allowed {
-		return breach(fmt.Sprintf("%s of processor time in %s with a limit of %v", used.Round(time.Millisecond), wall.Round(time.Millisecond), littleCPU))
+		return breach(fmt.Sprintf("%s of processor time in %s with a limit of %v", used.Round(time.Millisecond), wall.Round(time.Millisecond), limit))
 	}
 	return heldBy(fmt.Sprintf("the cpu limit: %s of processor time in %s", used.Round(time.Millisecond), wall.Round(time.Millisecond)))
 }

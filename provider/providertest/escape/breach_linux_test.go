@@ -172,6 +172,38 @@ func TestSandboxThatCannotBeMade(t *testing.T) {
 	}
 }
 
+// coarse is a provider that promises to hold all limits, and refuses some.
+type coarse struct {
+	*open
+
+	least float64 // CPUs; 0 is none at all
+	asked []float64
+}
+
+func (c *coarse) Create(_ context.Context, _ cove.ID, s cove.Spec) (cove.Sandbox, error) {
+	c.asked = append(c.asked, s.Resources.CPUs)
+	if c.least == 0 || s.Resources.CPUs < c.least {
+		return nil, cove.Errorf(cove.Unsupported, "not so little").Reason(cove.ReasonLimitNotEnforced)
+	}
+	return nil, cove.Errorf(cove.Exhausted, "no room")
+}
+
+// TestARefusalIsNoDefence has a promise that is broken by refusing: it counts as an
+// attack that got through. An amount that is only too fine is asked for anew.
+func TestARefusalIsNoDefence(t *testing.T) {
+	for _, attack := range []string{"fork_bomb", "cpu_hog"} {
+		found, err := collect(t, &coarse{open: &open{t: t}}, escape.Options{Only: []string{attack}, Via: []escape.Via{escape.Exec}})
+		if err != nil || len(found) != 1 || !found[0].GotThrough() || !strings.Contains(found[0].Detail, "promises") {
+			t.Errorf("%s: %+v, %v", attack, found, err)
+		}
+	}
+	whole := &coarse{open: &open{t: t}, least: 1}
+	found, err := collect(t, whole, escape.Options{Only: []string{"cpu_hog"}})
+	if cove.CodeOf(err) != cove.Exhausted || !slices.Equal(whole.asked, []float64{0.25, 1}) {
+		t.Errorf("%+v, %v, asked for %v", found, err, whole.asked)
+	}
+}
+
 // refusing makes no sandboxes.
 type refusing struct{ *open }
 

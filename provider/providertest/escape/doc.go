@@ -10,6 +10,12 @@
 //		os.Exit(escape.Main(os.Args[1:]))
 //	}
 //
+// What a program may do can depend on what starts it. So attacks come in by several
+// ways. By way of [Kernel] come those that the attacker makes alone, and the search for
+// descriptors: each is started twice by an interpreter that all attacks on a sandbox
+// share, once as a program of its code and once as a fork of itself. Attacks on time,
+// memory and files do not: the limits of a sandbox are the same for all that is in it.
+//
 // A sandbox is not believed where the host can look for itself: whether a
 // file of the host was changed, whether somebody called at a listener, whether
 // a process is gone. What is neither stopped visibly nor answered counts as got

@@ -37,7 +37,7 @@ setsid setsid sh -c 'trap "" HUP INT TERM; sleep "$0"; sleep "$0"' "$0" >/dev/nu
 // that cannot look into it.
 const inside = `n=0
 for f in /proc/[0-9]*/cmdline; do
-	case $(tr '\0' ' ' <"$f" 2>/dev/null) in *"$1$2"*) n=$((n+1));; esac
+	case $({ tr '\0' ' ' <"$f"; } 2>/dev/null) in *"$1$2"*) n=$((n+1));; esac
 done
 echo "$n left"`
 

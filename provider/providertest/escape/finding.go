@@ -8,11 +8,12 @@ const (
 	Exec     Via = "exec"     // a program with pipes
 	Terminal Via = "terminal" // a program on a terminal
 	Solo     Via = "solo"     // a program that has its sandbox to itself
+	Kernel   Via = "kernel"   // a program that code starts in an interpreter which remembers
 	Files    Via = "files"    // the calls on files, with or without a program that helps
 )
 
 // Vias returns every way in.
-func Vias() []Via { return []Via{Exec, Terminal, Solo, Files} }
+func Vias() []Via { return []Via{Exec, Terminal, Solo, Kernel, Files} }
 
 // Finding is how one attack went, by one way in.
 type Finding struct {

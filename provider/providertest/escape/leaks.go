@@ -10,7 +10,7 @@ import (
 func leakAttacks() []Attack {
 	return []Attack{
 		native("environment_leak", "find the daemon's environment in one's own and in /proc"),
-		{Name: "descriptor_leak", Try: "find descriptors that the daemon left open", Via: everyWay, run: leakedDescriptors},
+		{Name: "descriptor_leak", Try: "find descriptors that the daemon left open", Via: inherits, run: leakedDescriptors},
 	}
 }
 

@@ -3,6 +3,8 @@ package escape
 import (
 	"net"
 	"os"
+
+	"github.com/cove-sandbox/cove"
 )
 
 // mission is what the attacker is told about the host.
@@ -21,6 +23,7 @@ type mission struct {
 	Baited   bool     `json:"baited,omitempty"`  // there are devices and setuid programs in them
 	Network  string   `json:"network,omitempty"` // the mode that the sandbox has
 	Names    []string `json:"names,omitempty"`   // with ports, that its list has
+	Apart    bool     `json:"apart,omitempty"`   // the sandbox has a kernel of its own
 }
 
 func (r *round) mission() mission {
@@ -35,6 +38,7 @@ func (r *round) mission() mission {
 	network := r.specFor(r.needs).Network
 	m.Network = string(network.Mode)
 	m.Names = network.Allow
+	m.Apart = r.caps.Isolation.Boundary != cove.BoundaryNamespaces
 	return m
 }
 

@@ -82,6 +82,9 @@ func (r *round) start(ctx context.Context, out *output, limits cove.Limits, argv
 
 // do runs a program to its end, and ends what it left.
 func (r *round) do(ctx context.Context, limits cove.Limits, argv ...string) (ran, error) {
+	if r.via == Kernel {
+		return r.interpret(ctx, limits, bySubprocess, argv...)
+	}
 	out := newOutput()
 	p, err := r.start(ctx, out, limits, argv...)
 	if err != nil {
@@ -115,13 +118,27 @@ func (r *round) alive(ctx context.Context) verdict {
 	return heldBy("")
 }
 
+// others says whether another sandbox does what it is for: what one does to itself
+// must not reach it.
+func (r *round) others(ctx context.Context) verdict {
+	box, err := r.neighbour(ctx)
+	if err != nil {
+		return breach("there is no sandbox beside it: " + cove.MessageOf(err))
+	}
+	return (&round{arena: r.arena, box: box, via: Exec}).alive(ctx)
+}
+
 // attack runs the attacker and returns its verdict and the facts it told.
 func (r *round) attack(ctx context.Context, name string) (verdict, []string) {
 	mission, err := json.Marshal(r.mission())
 	if err != nil {
 		return failed(err), nil
 	}
-	got, err := r.do(ctx, usualLimits, cove.WorkspacePath+"/"+Name, name, string(mission))
+	argv := []string{cove.WorkspacePath + "/" + Name, name, string(mission)}
+	if r.via == Kernel {
+		return r.attackTwice(ctx, argv...)
+	}
+	got, err := r.do(ctx, usualLimits, argv...)
 	if err != nil {
 		return failed(err), nil
 	}

@@ -16,12 +16,16 @@ type Options struct {
 	Only     []string // names of attacks; none means all
 	Via      []Via    // ways in; none means all
 
+	// Kernels has a Python, for the attacks by way of [Kernel]; nil: they are not made.
+	Kernels cove.Kernels
+
 	// Arrangement is what all sandboxes have; "" is [Plain].
 	Arrangement Arrangement
 }
 
 // Bounds on waiting. An attack that takes longer is inconclusive.
 const (
+	armTime    = 2 * time.Minute // to make a sandbox with the attacker in it, which is no attack
 	attackTime = 20 * time.Second
 	tidyTime   = 20 * time.Second
 )
@@ -96,6 +100,11 @@ func (a *arena) play(ctx context.Context, attack Attack, only []Via, yield func(
 		if f.Skipped == "" {
 			v, err := a.attempt(ctx, attack, via)
 			switch {
+			case errors.Is(err, errNoInterpreter):
+				f.Skipped = "there is no interpreter here: " + cove.MessageOf(err)
+			case attack.own != nil && cove.ReasonOf(err) == cove.ReasonLimitNotEnforced:
+				// Where it promises less, this was not tried.
+				f.Detail = "the provider promises to hold the limit, and makes no sandbox with it: " + cove.MessageOf(err)
 			case attack.room != nil && cove.CodeOf(err) == cove.Unsupported:
 				f.Skipped = "there is no sandbox for it here: " + cove.MessageOf(err)
 			case err != nil:
@@ -124,6 +133,8 @@ func (a *arena) reasonNot(attack Attack, via Via) string {
 		return "the provider has no terminals"
 	case via == Solo && !slices.Contains(a.caps.Powers, cove.PowerSolo):
 		return "the provider has no sandboxes for one program"
+	case via == Kernel && a.offered == nil:
+		return "no interpreters were given to try it in"
 	}
 	if why := a.lacks(attack); why != "" {
 		return why
@@ -148,23 +159,38 @@ func (a *arena) replace(ctx context.Context, v verdict) error {
 
 // attempt makes an attack in the sandbox that it needs.
 func (a *arena) attempt(ctx context.Context, attack Attack, via Via) (v verdict, err error) {
-	ctx, cancel := context.WithTimeout(ctx, attackTime)
-	defer cancel()
+	making, made := context.WithTimeout(ctx, armTime)
+	defer made()
 	r := &round{arena: a, via: via, needs: attack}
 	defer func() { err = errors.Join(err, r.endSolos(ctx)) }()
 	if attack.own == nil {
-		r.box, err = a.common(ctx, attack)
+		r.box, err = a.common(making, attack)
 		if err != nil {
+			return verdict{}, err
+		}
+		ctx, cancel := context.WithTimeout(ctx, attackTime)
+		defer cancel()
+		if err := r.knock(ctx); err != nil {
 			return verdict{}, err
 		}
 		v = attack.run(ctx, r)
 		return v, a.replace(ctx, v)
 	}
-	box, err := a.create(ctx, attack)
+	box, err := a.create(making, attack)
+	if attack.coarse != nil && cove.ReasonOf(err) == cove.ReasonLimitNotEnforced {
+		attack.own, attack.coarse = attack.coarse, nil
+		r.needs = attack
+		box, err = a.create(making, attack)
+	}
 	if err != nil {
 		return verdict{}, err
 	}
 	r.box = box
+	ctx, cancel := context.WithTimeout(ctx, attackTime)
+	defer cancel()
 	defer func() { err = errors.Join(err, a.destroy(ctx, box)) }()
+	if err := r.knock(ctx); err != nil {
+		return verdict{}, err
+	}
 	return attack.run(ctx, r), nil
 }

@@ -22,7 +22,7 @@ func (r *round) startSolo(ctx context.Context, cmd cove.Command) (cove.Process, 
 		return nil, cove.Errorf(cove.Unsupported, "provider %s makes no sandboxes for one program", r.p.Name())
 	}
 	spec := r.specFor(r.needs)
-	spare, err := soloist.PrepareSolo(ctx, cove.Mold{Provider: r.p.Name(), Template: spec.Template, Workspace: spec.Workspace.Kind, Solo: true})
+	spare, err := soloist.PrepareSolo(ctx, cove.Mold{Provider: r.p.Name(), Template: spec.Template, Workspace: spec.Workspace.Kind, Solo: true, Resources: spec.Resources})
 	if err != nil {
 		return nil, fmt.Errorf("prepare a sandbox: %w", err)
 	}

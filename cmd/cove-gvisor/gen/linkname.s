@@ -1,0 +1,1 @@
+// With a file of assembly, functions of other packages can be declared.

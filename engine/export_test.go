@@ -1,0 +1,4 @@
+package engine
+
+// BriefSpec is briefSpec.
+var BriefSpec = briefSpec

@@ -1,0 +1,99 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/cove-sandbox/cove"
+)
+
+// lasts reports whether a session is kept for long where it is paused or stopped:
+// one whose time does not depend on use, or does not end it.
+func lasts(s *cove.Spec) bool { return s.FixedEnd || s.OnEnd != cove.EndClose }
+
+// keepOf is how long a session of a spec is kept without a sandbox.
+func (e *Engine) keepOf(s *cove.Spec) time.Duration {
+	if lasts(s) {
+		return e.cfg.KeepPaused
+	}
+	return e.cfg.KeepStopped
+}
+
+// timeUp reports whether the session's timeout is reached: what is busy does not
+// time out unless the end is fixed, or what it does is held. The caller holds mu.
+func (l *lease) timeUp(now time.Time) bool {
+	held := l.rec.State == cove.Paused && lasts(&l.rec.Spec)
+	return (l.busy == 0 || l.rec.Spec.FixedEnd || held) && !now.Before(l.rec.ExpiresAt)
+}
+
+// lifeOver reports whether the session's lifetime is over. The caller holds mu.
+func (l *lease) lifeOver(now time.Time) bool {
+	life := l.rec.Spec.Lifetime
+	return life > 0 && !now.Before(l.rec.CreatedAt.Add(life))
+}
+
+// restsNow reports whether the session's time is up and it is to be paused or
+// stopped for that. The caller holds mu.
+func (l *lease) restsNow(now time.Time) bool {
+	return l.rec.State == cove.Running && l.rec.Spec.OnEnd != cove.EndClose && l.timeUp(now) && !l.lifeOver(now)
+}
+
+// isDue is restsNow for who does not hold mu.
+func (l *lease) isDue(now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.restsNow(now)
+}
+
+// restDue pauses or stops a session whose time is up, unless somebody changes it:
+// that one is looked at again next time.
+func (e *Engine) restDue(ctx context.Context, l *lease) (bool, error) {
+	if !l.tryTurn() {
+		return false, nil
+	}
+	defer l.giveTurn()
+	return e.atEnd(ctx, l)
+}
+
+// atEnd does what a session's spec says of the end of its time, if that has come.
+// One that can be neither paused nor stopped for as long as it would have been kept
+// is ended. The caller holds the turn.
+func (e *Engine) atEnd(ctx context.Context, l *lease) (done bool, err error) {
+	now := time.Now()
+	if !l.isDue(now) {
+		return false, nil
+	}
+	s := l.view()
+	kind := "session.stopped"
+	if s.Spec.OnEnd == cove.EndPause {
+		kind = "session.paused"
+		err = e.freeze(ctx, l)
+	} else if err = e.dropTrial(ctx, l); err == nil {
+		err = e.rest(ctx, l)
+	}
+	if err == nil {
+		e.note(ctx, kind, s, cove.ReasonSessionExpired)
+		return true, nil
+	}
+	if now.Before(s.ExpiresAt.Add(e.cfg.KeepPaused)) || !l.isDue(now) {
+		return false, err
+	}
+	if err := e.end(ctx, l, cove.ReasonSessionExpired); err != nil {
+		return false, err
+	}
+	e.note(ctx, "session.expired", s, cove.MessageOf(err))
+	return true, nil
+}
+
+// dropTrial discards what is on trial in a session that is stopped because its
+// time is up: an archive has one layer. The caller holds the turn.
+func (e *Engine) dropTrial(ctx context.Context, l *lease) error {
+	l.mu.Lock()
+	tr := l.trial
+	l.mu.Unlock()
+	if tr == nil {
+		return nil
+	}
+	l.endPrograms(ctx)
+	return e.endTrial(ctx, l, tr, tr.layer.Discard)
+}

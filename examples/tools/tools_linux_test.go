@@ -1,0 +1,189 @@
+package tools_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/cove-sandbox/cove/internal/daemon/daemontest"
+	"github.com/cove-sandbox/cove/provider/local"
+	"github.com/cove-sandbox/cove/provider/providertest"
+)
+
+func TestMain(m *testing.M) {
+	local.Main()
+	os.Exit(m.Run())
+}
+
+// serve starts a server with real sandboxes and returns how to reach it.
+func serve(t *testing.T) []string {
+	t.Helper()
+	at, key := daemontest.Serve(t, map[string]string{"SANDBOX_PROVIDER": "local", "POOL_SIZE": "0"})
+	return []string{"COVE_URL=" + at.URL, "COVE_API_KEY=" + key}
+}
+
+// model answers requests by a script and remembers them.
+type model struct {
+	*httptest.Server
+
+	mu    sync.Mutex
+	asked []map[string]any // guarded by mu
+}
+
+func newModel(t *testing.T, path string, script func(turn int) any) *model {
+	t.Helper()
+	m := &model{}
+	m.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var asked map[string]any
+		if err := json.NewDecoder(io.LimitReader(r.Body, 1<<20)).Decode(&asked); err != nil || r.URL.Path != path {
+			http.Error(w, fmt.Sprintf("%s: %v", r.URL.Path, err), http.StatusNotFound)
+			return
+		}
+		m.mu.Lock()
+		m.asked = append(m.asked, asked)
+		turn := len(m.asked)
+		m.mu.Unlock()
+		w.Header().Set("Content-Type", "application/json")
+		if err := json.NewEncoder(w).Encode(script(turn)); err != nil {
+			t.Error(err)
+		}
+	}))
+	t.Cleanup(m.Close)
+	return m
+}
+
+// heard is all that it was asked, as JSON.
+func (m *model) heard() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	text, _ := json.Marshal(m.asked)
+	return string(text)
+}
+
+// example is a copy of the examples with the packages of others beside it.
+func example(t *testing.T, dir string) string {
+	t.Helper()
+	copied := t.TempDir()
+	if err := os.CopyFS(copied, os.DirFS(".")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(filepath.Join(dir, "tools-js", "node_modules"), filepath.Join(copied, "node_modules")); err != nil {
+		t.Fatal(err)
+	}
+	return copied
+}
+
+func run(t *testing.T, env []string, program string, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), program, args...)
+	cmd.Dir = t.TempDir()
+	cmd.Env = append(os.Environ(), env...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%s %v: %v\n%s%s", program, args, err, out.String(), errs.String())
+	}
+	return out.String()
+}
+
+func TestAnthropic(t *testing.T) {
+	dir := providertest.Needs(t, "sdks", "COVE_TEST_SDKS")
+	use := func(n int, input map[string]any) any {
+		return map[string]any{
+			"id": fmt.Sprintf("msg_%d", n), "type": "message", "role": "assistant", "model": "scripted", "stop_reason": "tool_use", "usage": map[string]int{"input_tokens": 1, "output_tokens": 1},
+			"content": []any{map[string]any{"type": "tool_use", "id": fmt.Sprintf("tool_%d", n), "name": "bash", "input": input}},
+		}
+	}
+	m := newModel(t, "/v1/messages", func(turn int) any {
+		switch turn {
+		case 1:
+			return use(turn, map[string]any{"command": "mkdir -p d && cd d && x=41 && echo made"})
+		case 2:
+			return use(turn, map[string]any{"command": "pwd; echo $((x+1)) > f; ls /nosuch"})
+		case 3:
+			return use(turn, map[string]any{"restart": true})
+		case 4:
+			return use(turn, map[string]any{"command": "pwd; cat d/f; echo \"x is ${x-gone}\""})
+		}
+		return map[string]any{
+			"id": "msg_end", "type": "message", "role": "assistant", "model": "scripted", "stop_reason": "end_turn", "usage": map[string]int{"input_tokens": 1, "output_tokens": 1},
+			"content": []any{map[string]any{"type": "text", "text": "It is 42."}},
+		}
+	})
+	env := append(serve(t), "ANTHROPIC_API_KEY=none", "ANTHROPIC_BASE_URL="+m.URL)
+	if got := run(t, env, filepath.Join(dir, "bin", "node"), filepath.Join(example(t, dir), "anthropic", "agent.mjs"), "add"); got != "It is 42.\n" {
+		t.Errorf("the agent says %q", got)
+	}
+	for _, want := range []string{
+		`"type":"bash_20250124"`, `"content":"made"`, `/workspace/d\nls: `, `[exit code 2]`, `"content":"The shell was started again. Files are still there."`, `"content":"/workspace\n42\nx is gone"`,
+	} {
+		if !strings.Contains(m.heard(), want) {
+			t.Errorf("the model was not told %s: %s", want, m.heard())
+		}
+	}
+}
+
+func TestOpenAI(t *testing.T) {
+	dir := providertest.Needs(t, "sdks", "COVE_TEST_SDKS")
+	answer := func(n int, output ...any) any {
+		return map[string]any{"id": fmt.Sprintf("resp_%d", n), "object": "response", "created_at": 1, "status": "completed", "model": "scripted", "output": output}
+	}
+	m := newModel(t, "/responses", func(turn int) any {
+		call := map[string]any{"type": "shell_call", "id": fmt.Sprintf("sh_%d", turn), "call_id": fmt.Sprintf("call_%d", turn), "status": "completed"}
+		switch turn {
+		case 1:
+			call["action"] = map[string]any{"commands": []string{"echo 42 > f", "cat f; exit 3"}, "max_output_length": 1000}
+			return answer(turn, call)
+		case 2:
+			call["action"] = map[string]any{"commands": []string{"sleep 100"}, "timeout_ms": 500}
+			return answer(turn, call)
+		}
+		return answer(turn, map[string]any{
+			"type": "message", "id": "msg_1", "role": "assistant", "status": "completed",
+			"content": []any{map[string]any{"type": "output_text", "text": "It is 42.", "annotations": []any{}}},
+		})
+	})
+	env := append(serve(t), "OPENAI_API_KEY=none", "OPENAI_BASE_URL="+m.URL)
+	if got := run(t, env, filepath.Join(dir, "bin", "node"), filepath.Join(example(t, dir), "openai", "agent.mjs"), "add"); got != "It is 42.\n" {
+		t.Errorf("the agent says %q", got)
+	}
+	for _, want := range []string{
+		`"type":"shell_call_output"`, `"call_id":"call_1"`, `"call_id":"call_2"`, `"previous_response_id":"resp_2"`, `{"outcome":{"exit_code":3,"type":"exit"},"stderr":"","stdout":"42\n"}`, `{"outcome":{"type":"timeout"}`,
+	} {
+		if !strings.Contains(m.heard(), want) {
+			t.Errorf("the model was not told %s: %s", want, m.heard())
+		}
+	}
+}
+
+func TestDeepAgents(t *testing.T) {
+	dir := providertest.Needs(t, "sdks", "COVE_TEST_SDKS")
+	copied := example(t, dir)
+	if err := os.Rename(filepath.Join(copied, "testdata", "scripted.py"), filepath.Join(copied, "deepagents", "scripted.py")); err != nil {
+		t.Fatal(err)
+	}
+	env := append(serve(t), "LANGSMITH_TRACING=false", "LANGCHAIN_TRACING_V2=false", "PYTHONDONTWRITEBYTECODE=1")
+	got := run(t, env, filepath.Join(dir, "tools-py", "bin", "python3"), filepath.Join(copied, "deepagents", "scripted.py"))
+	lines := strings.Split(strings.TrimSpace(got), "\n")
+	wants := []string{"/workspace/sum.py", "45", "", "55", "range(11)", "/workspace/sum.py", "/workspace/sum.py", "not", "done"}
+	if len(lines) != len(wants) {
+		t.Fatalf("the tools answered\n%s", got)
+	}
+	for i, want := range wants {
+		if !strings.Contains(lines[i], want) {
+			t.Errorf("step %d: %s, want %s", i+1, lines[i], want)
+		}
+	}
+	if !strings.Contains(lines[1], "sandbox") {
+		t.Errorf("it did not run in a sandbox: %s", lines[1])
+	}
+}

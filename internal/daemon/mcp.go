@@ -1,0 +1,35 @@
+//go:build !lean
+
+package daemon
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/auth"
+	"github.com/cove-sandbox/cove/internal/mcpserver"
+)
+
+// mcpPath is where clients of MCP find the server.
+const mcpPath = "/mcp"
+
+// mcpFace is what they find there.
+func (s *server) mcpFace() *mcpserver.Handler {
+	cfg := mcpserver.Config{
+		Budget: s.cfg.Faces.MCPBudget, Version: s.Version, ToolImports: s.cfg.ToolImports(), Watch: s.watch.Follow, Logger: s.Logger,
+	}
+	if s.origins.public != nil {
+		cfg.Hosts = []string{s.origins.public.Hostname()}
+	}
+	return mcpserver.HTTP(cfg, s.parts.engine.As, func(r *http.Request) (cove.Principal, func(), error) {
+		return s.keys.Authenticate(r.Context(), auth.FromRequest(r))
+	})
+}
+
+// endMCP ends the sessions of MCP clients, whose calls outlive their requests.
+func (s *server) endMCP(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
+	defer cancel()
+	return s.mcp.Close(ctx)
+}

@@ -1,0 +1,92 @@
+package e2bapi
+
+import (
+	"context"
+	"iter"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/cove-sandbox/cove"
+)
+
+// Config is what the face needs. Platform, Authenticate, Owner and Secret must be set;
+// the rest has defaults.
+type Config struct {
+	// Platform returns the platform bound to a principal.
+	Platform func(cove.Principal) cove.Platform
+	// Authenticate returns whose key a call of the control API shows. done, if not
+	// nil, is called when the request is over.
+	Authenticate func(ctx context.Context, secret string) (p cove.Principal, done func(), err error)
+	// Owner returns who owns a session, as his key is now: calls that show the
+	// session's token act for him. A session that is not there is NotFound.
+	Owner func(ctx context.Context, id cove.ID) (p cove.Principal, done func(), err error)
+	// Live yields the sessions that a signature may be one of where neither host nor
+	// header names one. nil: none.
+	Live func(ctx context.Context) iter.Seq[cove.ID]
+	// CodeTemplate returns the template for clients of E2B's code interpreter, which
+	// name its own. nil, and "": the one for everybody.
+	CodeTemplate func() string
+	// Secrets are the names of the operator's secrets that p may see. nil: none.
+	Secrets func(p cove.Principal) []string
+	// Watch, if not nil, returns a context for a request of p: it ends when p must
+	// not go on, with an Unauthenticated cause that says why. stop is called when
+	// the request is over.
+	Watch func(ctx context.Context, p cove.Principal) (_ context.Context, stop func())
+	// Secret is what tokens are made from. It must stay the same for as long as they
+	// are to be good.
+	Secret []byte
+	// Domain is the name below which sandboxes have hosts, with a port if it is not
+	// 443; "" means that headers alone tell sandboxes apart.
+	Domain string
+	// Ports serves the other ports of sandboxes below the domain. nil: none is
+	// reachable.
+	Ports http.Handler
+	// Network is the network of a sandbox whose client says nothing about one:
+	// cove.NetworkOpen unless it is set.
+	Network cove.NetworkMode
+	// Begin is told of a request whose caller is known, with its route, and returns
+	// the context to go on with. The default is the request's own.
+	Begin func(r *http.Request, route string) context.Context
+	// End is told how a request went. The default tells nobody.
+	End func(ctx context.Context, e Ending)
+	// Logger gets one line for each request, and the causes of errors. The default
+	// throws them away.
+	Logger *slog.Logger
+
+	// Keepalive is how often a silent stream says that it lives, at most: 50 s.
+	Keepalive time.Duration
+	// BodyTime is how long the body of a call may take to arrive, where it is no file
+	// and no stream: 30 s.
+	BodyTime time.Duration
+	// Stall is how long a client may neither send what it announced nor take what it
+	// asked for before its connection is closed: 5 minutes.
+	Stall time.Duration
+}
+
+// Ending is how a request went.
+type Ending struct {
+	Route  string
+	Status int
+	Err    error
+	Took   time.Duration
+}
+
+func (c Config) withDefaults() Config {
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Network == "" {
+		c.Network = cove.NetworkOpen
+	}
+	if c.Keepalive <= 0 {
+		c.Keepalive = 50 * time.Second
+	}
+	if c.BodyTime <= 0 {
+		c.BodyTime = 30 * time.Second
+	}
+	if c.Stall <= 0 {
+		c.Stall = 5 * time.Minute
+	}
+	return c
+}

@@ -1,0 +1,15 @@
+//go:build linux
+
+package agent
+
+import "github.com/cove-sandbox/cove/internal/linux/seccomp"
+
+// filter keeps all threads of the agent, and all that it starts, from the system
+// calls that no program needs.
+func filter() error {
+	p, err := seccomp.Parse(seccomp.Compiled())
+	if err != nil {
+		return err
+	}
+	return seccomp.Install(p, true)
+}

@@ -1,0 +1,28 @@
+//go:build linux
+
+package guest
+
+import (
+	"context"
+	"maps"
+
+	"github.com/cove-sandbox/cove/internal/guest/protocol"
+)
+
+// Release gives up the names of all programs that are kept, which go on. It is for
+// a sandbox that is a copy of another: the names were that one's, and whoever has
+// this one may use them again.
+func (c *Conn) Release(ctx context.Context) error {
+	c.mu.Lock()
+	all := maps.Clone(c.kept)
+	c.mu.Unlock()
+	for name, k := range all {
+		if err := c.plain(ctx, protocol.KindForget, protocol.Poke{Program: k.id, Signal: protocol.GoesOn}.Encode()); err != nil {
+			return err
+		}
+		c.mu.Lock()
+		delete(c.kept, name)
+		c.mu.Unlock()
+	}
+	return nil
+}

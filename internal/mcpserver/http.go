@@ -1,0 +1,177 @@
+package mcpserver
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/auth"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/cove-sandbox/cove"
+)
+
+// Handler serves MCP over streamable HTTP, at whatever path it is put.
+type Handler struct {
+	face     *face
+	sdk      http.Handler
+	platform func(cove.Principal) cove.Platform
+	who      func(*http.Request) (cove.Principal, func(), error)
+}
+
+// HTTP returns a handler for clients that who knows: each request is asked for its
+// key, and does what it does through the platform of its principal. An MCP session
+// belongs to the principal that began it. done, if who gives one, is called when the
+// request is over.
+func HTTP(cfg Config, platform func(cove.Principal) cove.Platform, who func(r *http.Request) (p cove.Principal, done func(), err error)) *Handler {
+	h := &Handler{face: newFace(cfg, nil), platform: platform, who: who}
+	streams := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return h.face.server }, &mcp.StreamableHTTPOptions{
+		Logger: quiet(h.face.Logger), SessionTimeout: h.face.Idle, MaxRequestBodyBytes: maxMessage,
+		DisableLocalhostProtection: true, // we look ourselves, and know the names of proxies
+	})
+	h.sdk = auth.RequireBearerToken(token, &auth.RequireBearerTokenOptions{AllowMissingExpiration: true})(streams)
+	return h
+}
+
+// Close ends all MCP sessions and what they have under way. Sandboxes stay as they
+// are, until their own time is over.
+func (h *Handler) Close(ctx context.Context) error {
+	h.face.mu.Lock()
+	h.face.leaving = true
+	h.face.mu.Unlock()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for session, p := range h.face.all() {
+			p.end()
+			_ = session.Close() // it is over either way
+		}
+		h.face.wait.Wait()
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// callerKey is under what the SDK carries a caller to the tools.
+const callerKey = "cove"
+
+type callerInContext struct{}
+
+// token hands the SDK the caller that was found already.
+func token(ctx context.Context, _ string, _ *http.Request) (*auth.TokenInfo, error) {
+	who, ok := ctx.Value(callerInContext{}).(caller)
+	if !ok {
+		return nil, auth.ErrInvalidToken
+	}
+	return &auth.TokenInfo{UserID: who.user(), Extra: map[string]any{callerKey: who}}, nil
+}
+
+// ServeHTTP answers one request.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w = patient{w, http.NewResponseController(w)}
+	if err := guard(r, h.face.Hosts); err != nil {
+		fail(w, err)
+		return
+	}
+	p, done, err := h.who(r)
+	if done != nil {
+		defer done()
+	}
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	if r.Method == http.MethodPost {
+		if err := receive(w, r); err != nil {
+			fail(w, err)
+			return
+		}
+	}
+	who := caller{platform: h.platform(p), who: p}
+	if peer := h.face.peerOf(r.Header.Get("Mcp-Session-Id"), who); peer != nil {
+		defer peer.arrive(h.face.Idle)()
+		if r.Method == http.MethodDelete {
+			peer.end() // the SDK would wait for its calls
+		}
+	}
+	ctx, stop := h.face.Watch(context.WithValue(r.Context(), callerInContext{}, who), p)
+	defer stop()
+	r = r.WithContext(ctx)
+	r.Header = r.Header.Clone()
+	r.Header.Del("X-Api-Key") // what is known needs no secret any more
+	r.Header.Set("Authorization", "Bearer known")
+	h.sdk.ServeHTTP(w, r)
+}
+
+// receive reads the message whole, in a bounded time: the SDK would wait for it
+// for ever.
+func receive(w http.ResponseWriter, r *http.Request) error {
+	control := http.NewResponseController(w)
+	timed := control.SetReadDeadline(time.Now().Add(bodyTime)) == nil
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxMessage))
+	if timed {
+		_ = control.SetReadDeadline(time.Time{}) // it could be set
+	}
+	if _, large := errors.AsType[*http.MaxBytesError](err); large {
+		return tooLarge{}
+	}
+	if err != nil {
+		return cove.Wrap(cove.Timeout, err, "the message did not arrive whole")
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return nil
+}
+
+type tooLarge struct{}
+
+func (tooLarge) Error() string { return "the message is too large" }
+
+// statuses are those of errors before a message is looked at.
+var statuses = map[cove.Code]int{
+	cove.Invalid: http.StatusBadRequest, cove.Unauthenticated: http.StatusUnauthorized, cove.Denied: http.StatusForbidden,
+	cove.NotFound: http.StatusNotFound, cove.Conflict: http.StatusConflict, cove.Exhausted: http.StatusTooManyRequests,
+	cove.Unsupported: http.StatusNotImplemented, cove.Unavailable: http.StatusServiceUnavailable,
+	cove.Timeout: http.StatusRequestTimeout, cove.Canceled: http.StatusBadRequest, cove.Internal: http.StatusInternalServerError,
+}
+
+// fail refuses a request before a message of it is looked at.
+func fail(w http.ResponseWriter, err error) {
+	if _, large := errors.AsType[tooLarge](err); large {
+		http.Error(w, "the message is larger than "+cove.Bytes(maxMessage).String(), http.StatusRequestEntityTooLarge)
+		return
+	}
+	x := faultOf(err)
+	if x.Code == cove.Unauthenticated {
+		w.Header().Set("WWW-Authenticate", `Bearer realm="cove"`)
+	}
+	if e, ok := errors.AsType[*cove.Error](err); ok {
+		if after, ok := e.Details["retry_after"].(int); ok {
+			w.Header().Set("Retry-After", strconv.Itoa(after))
+		}
+	}
+	http.Error(w, lines(x.Message, x.Remedy), statuses[x.Code])
+}
+
+// patient gives a client a while to take each piece of an answer, and no more.
+type patient struct {
+	http.ResponseWriter
+
+	control *http.ResponseController
+}
+
+// Write sends a piece.
+func (p patient) Write(data []byte) (int, error) {
+	_ = p.control.SetWriteDeadline(time.Now().Add(stall)) // where none can be set, the client's connection ends it
+	return p.ResponseWriter.Write(data)
+}
+
+// Unwrap lets the SDK flush.
+func (p patient) Unwrap() http.ResponseWriter { return p.ResponseWriter }

@@ -1,0 +1,64 @@
+package sqlpolicy
+
+import "strings"
+
+// types are the types that expressions of a class have, where they are more than one.
+var types = map[string]map[string]bool{
+	"COMPARISON": set(`COMPARE_EQUAL COMPARE_NOTEQUAL COMPARE_LESSTHAN COMPARE_GREATERTHAN COMPARE_LESSTHANOREQUALTO
+		COMPARE_GREATERTHANOREQUALTO COMPARE_DISTINCT_FROM COMPARE_NOT_DISTINCT_FROM`),
+	"CONJUNCTION": set(`CONJUNCTION_AND CONJUNCTION_OR`),
+	"OPERATOR": set(`ARRAY_CONSTRUCTOR ARRAY_EXTRACT ARRAY_SLICE COMPARE_IN COMPARE_NOT_IN GROUPING_FUNCTION OPERATOR_COALESCE
+		OPERATOR_IS_NOT_NULL OPERATOR_IS_NULL OPERATOR_NOT OPERATOR_NULLIF OPERATOR_TRY OPERATOR_UNPACK STRUCT_EXTRACT`),
+	"WINDOW": set(`WINDOW_AGGREGATE WINDOW_CUME_DIST WINDOW_FILL WINDOW_FIRST_VALUE WINDOW_LAG WINDOW_LAST_VALUE WINDOW_LEAD WINDOW_NTH_VALUE
+		WINDOW_NTILE WINDOW_PERCENT_RANK WINDOW_RANK WINDOW_RANK_DENSE WINDOW_ROW_NUMBER`),
+
+	"BETWEEN":              set(`COMPARE_BETWEEN COMPARE_NOT_BETWEEN`),
+	"CASE":                 set(`CASE_EXPR`),
+	"CAST":                 set(`OPERATOR_CAST`),
+	"COLLATE":              set(`COLLATE`),
+	"COLUMN_REF":           set(`COLUMN_REF`),
+	"CONSTANT":             set(`VALUE_CONSTANT`),
+	"FUNCTION":             set(`FUNCTION`),
+	"LAMBDA":               set(`LAMBDA`),
+	"POSITIONAL_REFERENCE": set(`POSITIONAL_REFERENCE`),
+	"STAR":                 set(`STAR`),
+	"SUBQUERY":             set(`SUBQUERY`),
+}
+
+// words are what a field of this name may say.
+var words = map[string]map[string]bool{
+	"aggregate_handling": set(`STANDARD_HANDLING FORCE_AGGREGATES NO_AGGREGATES_ALLOWED`),
+	"exclude_clause":     set(`NO_OTHER CURRENT_ROW GROUP TIES`),
+	"join_type":          set(`INNER LEFT RIGHT FULL SEMI ANTI`),
+	"ref_type":           set(`REGULAR NATURAL CROSS POSITIONAL ASOF`),
+	"materialized":       set(`CTE_MATERIALIZE_DEFAULT CTE_MATERIALIZE_ALWAYS CTE_MATERIALIZE_NEVER`),
+	"method":             set(`Bernoulli Reservoir System`),
+	"null_order":         {"ORDER_DEFAULT": true, "NULLS FIRST": true, "NULLS LAST": true},
+	"setop_type":         set(`UNION UNION_BY_NAME EXCEPT INTERSECT`),
+	"show_type":          set(`DESCRIBE SUMMARY`),
+	"subquery_type":      set(`SCALAR EXISTS NOT_EXISTS ANY`),
+	"with_ordinality":    set(`WITHOUT_ORDINALITY WITH_ORDINALITY`),
+	"start":              frames,
+	"end":                frames,
+	"id":                 typeNames,
+}
+
+var frames = set(`UNBOUNDED_PRECEDING UNBOUNDED_FOLLOWING CURRENT_ROW_RANGE CURRENT_ROW_ROWS CURRENT_ROW_GROUPS EXPR_PRECEDING_ROWS EXPR_FOLLOWING_ROWS
+	EXPR_PRECEDING_RANGE EXPR_FOLLOWING_RANGE EXPR_PRECEDING_GROUPS EXPR_FOLLOWING_GROUPS`)
+
+var typeNames = func() map[string]bool {
+	names := set(`ARRAY BIGINT BIGNUM BIT BLOB BOOLEAN CHAR DATE DECIMAL DOUBLE ENUM FLOAT GEOMETRY HUGEINT INTEGER INTEGER_LITERAL INTERVAL LIST MAP NULL
+		SMALLINT STRING_LITERAL STRUCT TIME TIMESTAMP TIMESTAMP_MS TIMESTAMP_NS TIMESTAMP_S TIME_NS TINYINT UBIGINT UHUGEINT UINTEGER UNBOUND UNION
+		USMALLINT UTINYINT UUID VARCHAR VARIANT`)
+	names["TIME WITH TIME ZONE"] = true
+	names["TIMESTAMP WITH TIME ZONE"] = true
+	return names
+}()
+
+func set(list string) map[string]bool {
+	out := map[string]bool{}
+	for name := range strings.FieldsSeq(list) {
+		out[name] = true
+	}
+	return out
+}

@@ -1,0 +1,164 @@
+//go:build linux
+
+package microsandbox
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"io"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/mailbox"
+)
+
+// ask runs the mailbox's executable with some words, and returns what it printed;
+// wait is how long the question itself may take.
+type ask func(ctx context.Context, wait time.Duration, words ...string) (string, error)
+
+// Bounds on questions that are asked again.
+const (
+	takeWait  = 20 * time.Second // how long a question for more waits inside
+	askTime   = 15 * time.Second // what the rest of a question may take
+	mailTries = 8
+	mailPause = 25 * time.Millisecond
+	mailTime  = 60 * time.Second // after which no more is asked
+	byeTime   = 3 * time.Second
+)
+
+// mail is a stream of bytes to an agent, through questions and answers. Each can
+// be asked again, and is where no answer came or half of one.
+type mail struct {
+	ask  ask
+	link string
+	ctx  func() context.Context
+	end  context.CancelCauseFunc
+
+	reading sync.Mutex
+	at      int64 // guarded by reading
+	buf     []byte
+	over    bool
+
+	writing sync.Mutex
+	given   int64 // guarded by writing
+}
+
+// openMail makes a link.
+func openMail(ctx context.Context, ask ask) (io.ReadWriteCloser, error) {
+	var lot [16]byte
+	_, _ = rand.Read(lot[:]) // never fails since Go 1.24
+	life, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	m := &mail{ask: ask, link: hex.EncodeToString(lot[:]), ctx: func() context.Context { return life }, end: end}
+	a, err := m.question(ctx, 0, "open", m.link, strconv.Itoa(user))
+	if err == nil && a.Status != mailbox.Live {
+		err = cove.Wrap(cove.Unavailable, errors.New(strings.ToValidUTF8(string(a.Data), "?")), "the agent cannot be started in the machine").Reason(cove.ReasonSandboxCreation)
+	}
+	if err != nil {
+		end(err)
+		return nil, err
+	}
+	return m, nil
+}
+
+// question asks until there is an answer, a few times.
+func (m *mail) question(ctx context.Context, wait time.Duration, words ...string) (mailbox.Answer, error) {
+	var last error
+	begun := time.Now()
+	for try := range mailTries {
+		if try > 0 && time.Since(begun) > mailTime {
+			break
+		}
+		if try > 0 {
+			if err := pause(ctx, mailPause<<try); err != nil {
+				return mailbox.Answer{}, err
+			}
+		}
+		text, err := m.ask(ctx, wait, words...)
+		if err == nil {
+			var a mailbox.Answer
+			// The server may have lost the line, or put others beside it.
+			for line := range strings.SplitSeq(text, "\n") {
+				if a, err = mailbox.ParseAnswer(line); err == nil {
+					return a, nil
+				}
+			}
+		}
+		if ctx.Err() != nil {
+			return mailbox.Answer{}, ctx.Err()
+		}
+		if final(err) {
+			return mailbox.Answer{}, err
+		}
+		last = err
+	}
+	return mailbox.Answer{}, last
+}
+
+// Read implements [io.Reader].
+func (m *mail) Read(b []byte) (int, error) {
+	m.reading.Lock()
+	defer m.reading.Unlock()
+	for len(m.buf) == 0 {
+		if m.over {
+			return 0, io.EOF
+		}
+		a, err := m.question(m.ctx(), takeWait, "take", m.link, strconv.FormatInt(m.at, 10), strconv.FormatInt(takeWait.Milliseconds(), 10))
+		switch {
+		case err != nil:
+			return 0, err
+		case a.Status == mailbox.Gone || a.At != m.at:
+			return 0, io.ErrUnexpectedEOF
+		}
+		if len(a.Data) == 0 && a.Status == mailbox.Live { // whoever answers at once must not make us ask without end
+			if err := pause(m.ctx(), mailPause); err != nil {
+				return 0, err
+			}
+		}
+		m.buf, m.at, m.over = a.Data, m.at+int64(len(a.Data)), a.Status == mailbox.Over
+	}
+	n := copy(b, m.buf)
+	m.buf = m.buf[n:]
+	return n, nil
+}
+
+// Write implements [io.Writer].
+func (m *mail) Write(b []byte) (int, error) {
+	m.writing.Lock()
+	defer m.writing.Unlock()
+	done := 0
+	for done < len(b) {
+		piece := b[done:min(len(b), done+mailbox.MaxGive)]
+		a, err := m.question(m.ctx(), 0, append([]string{"give", m.link, strconv.FormatInt(m.given, 10)}, mailbox.Pieces(piece)...)...)
+		if err != nil {
+			return done, err
+		}
+		taken := a.Given - m.given
+		if a.Status != mailbox.Live || taken < 0 || taken > int64(len(piece)) {
+			return done, io.ErrClosedPipe
+		}
+		m.given, done = a.Given, done+int(taken)
+		if taken == 0 {
+			if err := pause(m.ctx(), mailPause); err != nil {
+				return done, err
+			}
+		}
+	}
+	return done, nil
+}
+
+// Close ends the link, and tells the box if it can be told.
+func (m *mail) Close() error {
+	if m.ctx().Err() != nil {
+		return nil
+	}
+	m.end(io.ErrClosedPipe)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(m.ctx()), byeTime)
+	defer cancel()
+	_, _ = m.ask(ctx, 0, "close", m.link)
+	return nil
+}

@@ -1,0 +1,193 @@
+# shellcheck shell=bash
+# Sourced by test.sh and others: the engines that providers are tested on. Each is
+# started where it can be, and is named in a variable where it was:
+#
+#   COVE_TEST_DOCKER_HOST  a Docker daemon that has the image cove-sandbox:test
+#   COVE_TEST_PODMAN_HOST  Podman's Docker-compatible socket, likewise
+#   COVE_TEST_RUNSC        the executable of gVisor, as make build embeds it
+#   COVE_TEST_AGENT        the agent of sandboxes, static and lean
+#   COVE_TEST_DUCKDB       the executable of DuckDB, as make build embeds it
+#   COVE_TEST_SDKS         the clients that others wrote, as scripts/sdks.sh installs them
+#
+# What is set already is taken as it is. A Docker daemon that answers on this
+# machine, or at DOCKER_HOST, is used and no second one is started beside it.
+
+engines_say() { printf 'engines: %s\n' "$*" >&2; }
+
+engines_required() { # engines_required NAME
+  [[ ,${COVE_REQUIRE:-}, == *,$1,* ]]
+}
+
+# engines_failed NAME WHY: what must be there ends the run, what may be missing is said.
+engines_failed() {
+  engines_say "$1: $2"
+  if engines_required "$1"; then
+    engines_say "COVE_REQUIRE names $1: not going on without it"
+    return 1
+  fi
+}
+
+engines_agent() {
+  [[ -z ${COVE_TEST_AGENT:-} ]] || return 0
+  CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-s -w' -o .cache/agent/cove-agent ./cmd/cove-agent
+  export COVE_TEST_AGENT=$PWD/.cache/agent/cove-agent
+}
+
+engines_gvisor() {
+  local path
+  [[ -z ${COVE_TEST_RUNSC:-} && -x scripts/gvisor.sh ]] || return 0
+  if ! path=$(scripts/gvisor.sh 2>.cache/gvisor.log); then
+    tail -n 5 .cache/gvisor.log >&2
+    engines_failed gvisor "its executable could not be built; log in .cache/gvisor.log"
+    return
+  fi
+  export COVE_TEST_RUNSC=$path
+}
+
+engines_duckdb() {
+  local path
+  [[ -z ${COVE_TEST_DUCKDB:-} ]] || return 0
+  mkdir -p .cache
+  if ! path=$(scripts/duckdb.sh 2>.cache/duckdb.log); then
+    engines_failed duckdb "$(tail -n 1 .cache/duckdb.log)"
+    return
+  fi
+  export COVE_TEST_DUCKDB=$path
+}
+
+engines_sdks() {
+  local path
+  [[ -z ${COVE_TEST_SDKS:-} ]] || return 0
+  mkdir -p .cache
+  if ! path=$(scripts/sdks.sh 2>.cache/sdks.log); then
+    engines_failed sdks "$(tail -n 1 .cache/sdks.log)"
+    return
+  fi
+  export COVE_TEST_SDKS=$path
+}
+
+engines_docker() {
+  local host
+  [[ -z ${COVE_TEST_DOCKER_HOST:-} ]] || return 0
+  if ! command -v docker >/dev/null; then
+    engines_failed docker "not installed (docker.io)"
+    return
+  fi
+  if timeout 5 docker version >/dev/null 2>&1; then
+    host=${DOCKER_HOST:-unix:///var/run/docker.sock}
+  elif [[ $(id -u) != 0 ]] || ! command -v dockerd >/dev/null; then
+    engines_failed docker "no daemon answers, and only root can start one (docker.io)"
+    return
+  elif ! host=$(scripts/docker.sh start "$engines_dir/docker"); then
+    engines_failed docker "its daemon did not start"
+    return
+  fi
+  if ! scripts/docker.sh image "$host"; then
+    engines_failed docker "the sandbox image could not be made"
+    return
+  fi
+  export COVE_TEST_DOCKER_HOST=$host
+}
+
+engines_podman() {
+  local host
+  [[ -z ${COVE_TEST_PODMAN_HOST:-} ]] || return 0
+  if [[ $(id -u) != 0 ]] || ! command -v podman >/dev/null || ! command -v docker >/dev/null; then
+    engines_failed podman "not installed, or not root"
+    return
+  fi
+  if ! host=$(scripts/podman.sh start "$engines_dir/podman"); then
+    engines_failed podman "its service did not start"
+    return
+  fi
+  if ! scripts/podman.sh image "$host"; then
+    engines_failed podman "the sandbox image could not be made"
+    return
+  fi
+  export COVE_TEST_PODMAN_HOST=$host
+}
+
+# engines_asked NAMES PACKAGES… tells whether a test of these packages knows one of the
+# engines, as COVE_TEST_ names them.
+engines_asked() {
+  local names=$1 dirs
+  shift
+  mapfile -t dirs < <(go list -e -f '{{.Dir}}' "$@" 2>/dev/null)
+  ((${#dirs[@]})) || return
+  [[ -n $(find "${dirs[@]}" -maxdepth 1 -name '*_test.go' -exec grep -lE "COVE_TEST_($names)" {} +) ]]
+}
+
+# engines_start starts what can be started, or only what is named. It must be called
+# in the shell that ends with the run, in the root of the tree.
+engines_start() {
+  local part
+  engines_sweep
+  mkdir -p .cache
+  # Their sockets have long names already, and a workspace may have one.
+  engines_dir=$(mktemp -d /var/tmp/cove-engines.XXXXXX)
+  echo $$ >"$engines_dir/owner"
+  trap engines_ended EXIT
+  # Also when this shell is killed.
+  # shellcheck disable=SC2016 # the other shell expands them
+  setsid bash -c 'tail --pid="$1" -f /dev/null; cd "$2" && source scripts/engines.sh && engines_sweep' guard $$ "$PWD" >/dev/null 2>&1 </dev/null &
+  engines_guard=$!
+  # It is waited for where it is needed; meanwhile others compile.
+  if [[ $(id -u) == 0 ]] && command -v dockerd >/dev/null && command -v mmdebstrap >/dev/null; then
+    scripts/image.sh >/dev/null 2>&1 </dev/null &
+  fi
+  (($#)) || set -- engines_agent engines_gvisor engines_docker engines_podman
+  for part in "$@"; do "$part"; done
+  engines_versions >.cache/engines.txt
+}
+
+# engines_versions prints what runs, a line for each engine.
+engines_versions() {
+  local server="{{.Server.Version}}"
+  echo "local=$(uname -sr)"
+  if [[ ${COVE_TEST_RUNSC:-} ]]; then
+    echo "gvisor=$(go list -C cmd/cove-gvisor -m -f '{{.Version}}' gvisor.dev/gvisor 2>/dev/null || true)"
+  fi
+  if [[ ${COVE_TEST_DOCKER_HOST:-} ]]; then
+    echo "docker=$(docker --host "$COVE_TEST_DOCKER_HOST" version --format "$server")"
+  fi
+  if [[ ${COVE_TEST_PODMAN_HOST:-} ]]; then
+    echo "podman=$(docker --host "$COVE_TEST_PODMAN_HOST" version --format "$server")"
+  fi
+}
+
+# engines_stop ends what engines_start started, and fails if anything is left.
+engines_stop() {
+  local failed=0
+  [[ -n ${engines_dir:-} ]] || return 0
+  engines_remove "$engines_dir" || failed=1
+  kill -- "-$engines_guard" 2>/dev/null || true
+  engines_dir=
+  return "$failed"
+}
+
+engines_ended() {
+  local status=$?
+  trap - EXIT
+  engines_stop || status=1
+  exit "$status"
+}
+
+engines_remove() { # engines_remove DIR
+  local failed=0
+  scripts/docker.sh stop "$1/docker" || failed=1
+  scripts/podman.sh stop "$1/podman" || failed=1
+  ((failed)) || rm -rf "$1"
+  return "$failed"
+}
+
+# engines_sweep ends the engines of runs that were killed.
+engines_sweep() {
+  local dir owner
+  for dir in /var/tmp/cove-engines.*/; do
+    [[ -O $dir ]] || continue
+    owner=$(cat "$dir/owner" 2>/dev/null) || continue
+    if [[ $owner ]] && ! kill -0 "$owner" 2>/dev/null; then
+      engines_remove "${dir%/}" || engines_say "what an earlier run left in ${dir%/} could not be removed"
+    fi
+  done
+}

@@ -1,0 +1,83 @@
+package cove
+
+import (
+	"context"
+	"io"
+	"iter"
+	"regexp"
+	"time"
+)
+
+// Templates are what sessions are made from. They are the server's and not a
+// tenant's: all see them, and who changes one changes it for all.
+type Templates interface {
+	// List gives all, ready or not, by name.
+	List(ctx context.Context) iter.Seq2[Template, error]
+	// Build makes a template as a Dockerfile says. One of the same name is replaced
+	// for sessions to come, and stays what it is for those that live.
+	Build(ctx context.Context, req TemplateRequest) (*Template, error)
+	// Tag gives what a template is now another name, which stays with it when the
+	// first is built anew. What had that name is replaced, as by Build.
+	Tag(ctx context.Context, name, as string) (*Template, error)
+	// Delete takes a name away. Sessions that live keep what they have.
+	Delete(ctx context.Context, name string) error
+}
+
+// Template is what sessions can be made from.
+type Template struct {
+	Name      string            `json:"name"`
+	Kind      string            `json:"kind,omitempty"`   // host, layer or tree
+	Digest    string            `json:"digest,omitempty"` // of its files, sha256 in hex
+	Source    string            `json:"source,omitempty"` // what it was made from, for people
+	CreatedAt time.Time         `json:"created_at,omitzero"`
+	Size      Bytes             `json:"size"`
+	Files     int64             `json:"files"`
+	Packages  []TemplatePackage `json:"packages,omitempty"` // those that were added to the host's
+	Notes     []string          `json:"notes,omitempty"`    // what was left out
+	Ready     bool              `json:"ready"`
+	Why       string            `json:"why,omitempty"` // it is not ready
+	Remedy    string            `json:"remedy,omitempty"`
+	Providers []string          `json:"providers,omitempty"` // those that have it
+}
+
+// TemplatePackage is a package in a template.
+type TemplatePackage struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+}
+
+// TemplateRequest says what a template is made from.
+type TemplateRequest struct {
+	Name string
+	// Files is a tar with a Dockerfile at its top and what that copies.
+	Files io.Reader
+	// OnOutput is called with what the build tells, in order.
+	OnOutput func(Chunk)
+}
+
+var templateName = regexp.MustCompile(`^[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?$`)
+
+// ValidTemplateName returns why a template cannot have this name, or nil.
+func ValidTemplateName(name string) error {
+	if templateName.MatchString(name) {
+		return nil
+	}
+	return InvalidField("template", "%.80q is no name; use 1 to 63 lower-case letters, digits, dots, dashes and underscores", name)
+}
+
+// Validate reports a request that nothing can be made from.
+func (r TemplateRequest) Validate() error {
+	if r.Files == nil {
+		return InvalidField("files", "are missing; send a tar with a Dockerfile in it")
+	}
+	return ValidTemplateName(r.Name)
+}
+
+// TemplateMaker keeps templates; the engine's Templates run on it. Its methods are
+// as theirs, and names are those that [ValidTemplateName] takes.
+type TemplateMaker interface {
+	Templates(ctx context.Context) ([]Template, error)
+	BuildTemplate(ctx context.Context, req TemplateRequest) (*Template, error)
+	TagTemplate(ctx context.Context, name, as string) (*Template, error)
+	RemoveTemplate(ctx context.Context, name string) error
+}
