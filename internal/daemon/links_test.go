@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -264,12 +265,7 @@ func TestServerEndsPreviewsWhenItDrains(t *testing.T) {
 	r, end := serve(t, settings(t, "COVE_PREVIEW_DOMAIN", "preview.test"), daemon.Options{})
 	admin := adminOf(t, r)
 	id := open(t, admin)
-	_, err := admin.Processes(id).Start(t.Context(), cove.ExecRequest{
-		Line: `printf 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n' | nc -l -p 3000; sleep 1000`,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	answered := upgrade(t, admin.Processes(id))
 	l, err := admin.Links().Port(t.Context(), cove.PortLink{Session: id, Port: 3000})
 	if err != nil {
 		t.Fatal(err)
@@ -294,6 +290,7 @@ func TestServerEndsPreviewsWhenItDrains(t *testing.T) {
 		return false
 	})
 	defer conn.Close()
+	answered()
 	if err := admin.Close(); err != nil {
 		t.Error(err)
 	}
@@ -302,6 +299,30 @@ func TestServerEndsPreviewsWhenItDrains(t *testing.T) {
 	if _, err := io.ReadAll(in); err != nil && strings.Contains(err.Error(), "timeout") {
 		t.Error("the WebSocket is still open")
 	}
+}
+
+// upgrade starts a server on port 3000 that agrees to one WebSocket when it is
+// asked: an answer before the question is no HTTP. The function it returns waits
+// until the answer was sent.
+func upgrade(t *testing.T, ps cove.Processes) func() {
+	t.Helper()
+	p, err := ps.Start(t.Context(), cove.ExecRequest{Argv: []string{"nc", "-l", "-p", "3000"}, KeepStdin: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sent sync.WaitGroup
+	sent.Go(func() {
+		for _, err := range ps.Connect(t.Context(), p.PID, 0) {
+			if err == nil {
+				err = ps.Input(t.Context(), p.PID, []byte("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"), false)
+			}
+			if err != nil {
+				t.Error(err)
+			}
+			return
+		}
+	})
+	return sent.Wait
 }
 
 func TestLinksThatCannotBe(t *testing.T) {
