@@ -1,7 +1,11 @@
 package cove_test
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -25,4 +29,48 @@ func TestLean(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestLeanCompilesNothingAtItsStart keeps patterns out of what the lean program does
+// before main: one that is compiled there may take longer than all the rest.
+func TestLeanCompilesNothingAtItsStart(t *testing.T) {
+	const form = `{{if .Module}}{{if .Module.Main}}{{$d := .Dir}}{{range .GoFiles}}{{$d}}/{{.}}{{"\n"}}{{end}}{{end}}{{end}}`
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-e", "-deps", "-tags", "lean", "-f", form, "./cmd/cove").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	looked := 0
+	for name := range strings.Lines(string(out)) {
+		if name = strings.TrimSpace(name); name == "" {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		looked++
+		for _, d := range f.Decls {
+			if g, ok := d.(*ast.GenDecl); ok && g.Tok == token.VAR && compiles(g) {
+				t.Errorf("%s compiles a pattern when the program starts. Do it with sync.OnceValue, or without a pattern.", filepath.Base(name))
+			}
+		}
+	}
+	if looked < 100 {
+		t.Fatalf("go list names %d files of the lean program", looked)
+	}
+}
+
+// compiles reports whether a declaration compiles a pattern, and not only a function
+// in it.
+func compiles(d *ast.GenDecl) (found bool) {
+	ast.Inspect(d, func(n ast.Node) bool {
+		if s, ok := n.(*ast.SelectorExpr); ok {
+			if x, ok := s.X.(*ast.Ident); ok && x.Name == "regexp" && strings.HasPrefix(s.Sel.Name, "MustCompile") {
+				found = true
+			}
+		}
+		_, inner := n.(*ast.FuncLit)
+		return !inner
+	})
+	return found
 }

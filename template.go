@@ -4,7 +4,7 @@ import (
 	"context"
 	"io"
 	"iter"
-	"regexp"
+	"strings"
 	"time"
 )
 
@@ -55,11 +55,10 @@ type TemplateRequest struct {
 	OnOutput func(Chunk)
 }
 
-var templateName = regexp.MustCompile(`^[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?$`)
-
 // ValidTemplateName returns why a template cannot have this name, or nil.
 func ValidTemplateName(name string) error {
-	if templateName.MatchString(name) {
+	const longest, marks = 63, "._-"
+	if len(name) <= longest && isName(name, marks) && name == strings.ToLower(name) && name == strings.Trim(name, marks) {
 		return nil
 	}
 	return InvalidField("template", "%.80q is no name; use 1 to 63 lower-case letters, digits, dots, dashes and underscores", name)
