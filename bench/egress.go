@@ -65,7 +65,7 @@ func rateRow(size cove.Bytes, got pair) row {
 	return row{
 		name:     fmt.Sprintf("a download of %d MB into a sandbox; the host's own rate ÷ %d is enough", size/1_000_000, rateShare),
 		measured: fmt.Sprintf("%.0f MB/s", inside), baseline: fmt.Sprintf("%.0f MB/s on the host", host),
-		value: inside, unit: " MB/s", must: math.Floor(min(goodRate, host/rateShare)), least: true,
+		value: inside, unit: " MB/s", must: math.Ceil(min(goodRate, host/rateShare)), least: true,
 	}
 }
 
