@@ -75,6 +75,7 @@ var allowed = map[string][]string{
 	"internal/telemetry":     {""},
 	"internal/template":      {""},
 	"internal/ticket":        {""},
+	"internal/volume":        {""},
 	"internal/wire":          {""},
 
 	// What sandboxes have in them, and where that comes from.
@@ -127,7 +128,7 @@ var allowed = map[string][]string{
 		"internal/chat", "internal/chat/openai", "internal/datarun", "internal/dataset", "internal/duckdb", "internal/duckexe",
 		"internal/rootfs", "internal/rootfs/*", "internal/scope",
 		"internal/e2bapi", "internal/mcpserver", "internal/msbapi",
-		"internal/telemetry", "internal/ticket", "internal/wire",
+		"internal/telemetry", "internal/ticket", "internal/volume", "internal/wire",
 	},
 	"internal/daemon/daemontest": {"", "client", "internal/chat/modeltest", "internal/config", "internal/daemon", "platformtest/dataruns", "provider/providertest"},
 	"internal/cli":               {"", "agenttool", "client", "internal/config", "internal/daemon", "internal/dataset/sample", "internal/mcpserver", "internal/measure", "internal/policy", "internal/wire", "provider/providertest/escape"},

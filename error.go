@@ -54,6 +54,8 @@ const (
 	ReasonApproval         = "approval_required" // denied: policy wants a person to agree
 	ReasonFileTooLarge     = "file_too_large"    // invalid: over the limit on one file
 	ReasonWorkspaceFull    = "workspace_full"    // exhausted: no bytes or no files left
+	ReasonVolumeFull       = "volume_full"       // exhausted: a volume is over its limit
+	ReasonVolumeOverrun    = "volume_overrun"    // not_found: a volume that it could write to went over its limit
 	ReasonQueueFull        = "queue_full"        // exhausted: too many callers wait already
 	ReasonTenantQuota      = "tenant_quota"      // exhausted: the tenant's own bound
 	ReasonCapacity         = "capacity"          // exhausted: the machine's bound

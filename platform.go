@@ -24,6 +24,7 @@ type Platform interface {
 	Ports(id ID) Ports
 	Trials(id ID) Trials
 	Snapshots() Snapshots
+	Volumes() Volumes
 	Runs() Runs
 	Datasets() Datasets
 	Chats() Chats

@@ -104,10 +104,12 @@ const (
 	WorkspaceDisk   WorkspaceKind = "disk"
 )
 
-// Volume shows a path of the host inside the sandbox. Only paths on the
-// operator's list can be mounted, and they are read-only unless Write is set.
+// Volume shows something that outlives the sandbox inside it: a path of the host,
+// by Source, or a volume of the tenant, by Name. Of paths only those on the
+// operator's list can be mounted. Both are read-only unless Write is set.
 type Volume struct {
-	Source string `json:"source"`
+	Source string `json:"source,omitempty"`
+	Name   string `json:"name,omitempty"` // of one that [Volumes] keeps; the other of the two
 	Target string `json:"target"`
 	Write  bool   `json:"write,omitempty"`
 }
@@ -206,13 +208,8 @@ var hostPattern = sync.OnceValue(func() *regexp.Regexp {
 func (s Spec) validateVolumes() error {
 	seen := map[string]bool{}
 	for _, v := range s.Volumes {
-		for _, p := range []string{v.Source, v.Target} {
-			if err := validText("volumes", p, maxPathLen); err != nil {
-				return err
-			}
-			if !path.IsAbs(p) || path.Clean(p) != p {
-				return InvalidField("volumes", "%q must be an absolute path without . or ..", p)
-			}
+		if err := v.validate(); err != nil {
+			return err
 		}
 		if v.Target == "/" || slices.ContainsFunc(guardedTargets, func(g string) bool { return within(g, v.Target) }) {
 			return InvalidField("volumes", "nothing can be mounted at %q inside a sandbox; use a path such as /data", v.Target)
@@ -223,6 +220,30 @@ func (s Spec) validateVolumes() error {
 		seen[v.Target] = true
 	}
 	return atMost("volumes", len(s.Volumes))
+}
+
+// validate checks what is mounted, and the form of where.
+func (v Volume) validate() error {
+	paths := []string{v.Target}
+	switch {
+	case v.Name != "" && v.Source != "":
+		return InvalidField("volumes", "%.80q has a source and a name; use one of them", v.Target)
+	case v.Name != "":
+		if err := validVolumeName("volumes", v.Name); err != nil {
+			return err
+		}
+	default:
+		paths = append(paths, v.Source)
+	}
+	for _, p := range paths {
+		if err := validText("volumes", p, maxPathLen); err != nil {
+			return err
+		}
+		if !path.IsAbs(p) || path.Clean(p) != p {
+			return InvalidField("volumes", "%q must be an absolute path without . or ..", p)
+		}
+	}
+	return nil
 }
 
 // guardedTargets are the parts of the tree that make a sandbox what it is. The

@@ -15,6 +15,7 @@ type Store interface {
 	KeyStore
 	TenantStore
 	SnapshotStore
+	VolumeStore
 	RunStore
 	MessageStore
 	ClaimStore
@@ -57,6 +58,14 @@ type SnapshotStore interface {
 	GetSnapshot(ctx context.Context, id ID) (*Snapshot, error) // NotFound
 	Snapshots(ctx context.Context, f SnapshotFilter) iter.Seq2[*Snapshot, error]
 	DeleteSnapshot(ctx context.Context, id ID) error // idempotent
+}
+
+// VolumeStore keeps the records of volumes.
+type VolumeStore interface {
+	PutVolume(ctx context.Context, v *SavedVolume) error
+	GetVolume(ctx context.Context, id ID) (*SavedVolume, error) // NotFound
+	Volumes(ctx context.Context, f VolumeFilter) iter.Seq2[*SavedVolume, error]
+	DeleteVolume(ctx context.Context, id ID) error // idempotent
 }
 
 // RunStore keeps the records of runs.
@@ -107,4 +116,26 @@ type Archives interface {
 	Get(ctx context.Context, id ID) (io.ReadCloser, error) // NotFound
 	Delete(ctx context.Context, id ID) error               // idempotent
 	List(ctx context.Context) iter.Seq2[ID, error]
+}
+
+// Folders keeps the files of volumes, in folders of the host that sandboxes of
+// every provider can use.
+type Folders interface {
+	// Make makes an empty folder, unless it is there.
+	Make(ctx context.Context, id ID) error
+	// Path returns where a folder is, for a provider to mount; NotFound.
+	Path(ctx context.Context, id ID) (string, error)
+	// Measure counts what is in a folder, until it is more than enough; NotFound.
+	Measure(ctx context.Context, id ID, enough Filling) (Filling, error)
+	// Remove removes a folder with all that is in it. It is idempotent.
+	Remove(ctx context.Context, id ID) error
+}
+
+// Filling is how much is in a folder.
+type Filling struct {
+	Bytes Bytes // that its files take on the disk
+	Files int64 // files and folders
+	// Unseen says that there may be more: folders that are closed to us, or more of
+	// them in one another than anybody looks at.
+	Unseen bool
 }

@@ -63,6 +63,11 @@ const (
 	SnapshotList     Verb = "snapshot.list"
 	SnapshotDelete   Verb = "snapshot.delete"
 
+	VolumeCreate Verb = "volume.create"
+	VolumeGet    Verb = "volume.get"
+	VolumeList   Verb = "volume.list"
+	VolumeDelete Verb = "volume.delete"
+
 	RunSubmit Verb = "run.submit"
 	RunGet    Verb = "run.get"
 	RunWait   Verb = "run.wait"
@@ -106,7 +111,7 @@ type Scope string
 // The scopes. ScopeAll holds every other one.
 const (
 	ScopeAll       Scope = "*"
-	ScopeRead      Scope = "sandbox:read"  // see sessions, processes and snapshots
+	ScopeRead      Scope = "sandbox:read"  // see sessions, processes, snapshots and volumes
 	ScopeWrite     Scope = "sandbox:write" // open, change and end them
 	ScopeExec      Scope = "exec"          // run programs and code, reach ports
 	ScopeFileRead  Scope = "files:read"
@@ -158,6 +163,9 @@ var traits = map[Verb]Trait{
 
 	SnapshotPause: {Scope: ScopeWrite}, SnapshotResume: {Scope: ScopeWrite}, SnapshotSnapshot: {Scope: ScopeWrite, Durable: true},
 	SnapshotFork: {Scope: ScopeWrite, Durable: true}, SnapshotList: {Scope: ScopeRead, Reads: true}, SnapshotDelete: {Scope: ScopeWrite, Durable: true},
+
+	VolumeCreate: {Scope: ScopeWrite, Durable: true}, VolumeGet: {Scope: ScopeRead, Reads: true},
+	VolumeList: {Scope: ScopeRead, Reads: true}, VolumeDelete: {Scope: ScopeWrite, Durable: true},
 
 	RunSubmit: {Scope: ScopeRuns}, RunGet: {Scope: ScopeRuns, Reads: true}, RunWait: {Scope: ScopeRuns, Reads: true}, RunDelete: {Scope: ScopeRuns},
 	RunList: {Scope: ScopeRuns, Reads: true}, RunAnalyze: {Scope: ScopeRuns, Reads: true},

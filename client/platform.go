@@ -12,6 +12,7 @@ func (d direct) Contexts(id cove.ID) cove.Contexts   { return contexts{d.c, id} 
 func (d direct) Ports(id cove.ID) cove.Ports         { return ports{d.c, id} }
 func (d direct) Trials(id cove.ID) cove.Trials       { return trials{d.c, id} }
 func (d direct) Snapshots() cove.Snapshots           { return snapshots(d) }
+func (d direct) Volumes() cove.Volumes               { return volumes(d) }
 func (d direct) Runs() cove.Runs                     { return runs(d) }
 func (d direct) Datasets() cove.Datasets             { return datasets(d) }
 func (d direct) Chats() cove.Chats                   { return chats(d) }
@@ -39,6 +40,9 @@ func (c *Client) Trials(id cove.ID) cove.Trials { return c.platform.Trials(id) }
 
 // Snapshots implements [cove.Platform].
 func (c *Client) Snapshots() cove.Snapshots { return c.platform.Snapshots() }
+
+// Volumes implements [cove.Platform].
+func (c *Client) Volumes() cove.Volumes { return c.platform.Volumes() }
 
 // Runs implements [cove.Platform].
 func (c *Client) Runs() cove.Runs { return c.platform.Runs() }

@@ -19,6 +19,7 @@ import (
 	"github.com/cove-sandbox/cove/internal/httpapi"
 	"github.com/cove-sandbox/cove/internal/policy"
 	"github.com/cove-sandbox/cove/internal/ticket"
+	"github.com/cove-sandbox/cove/internal/volume"
 	"github.com/cove-sandbox/cove/platformtest"
 	"github.com/cove-sandbox/cove/provider/fake"
 	"github.com/cove-sandbox/cove/provider/local"
@@ -63,7 +64,7 @@ func TestPlatformOfRealSandboxes(t *testing.T) {
 			}
 			return p, err
 		})
-	}, "output", "tar", "terminal")
+	}, "output", "tar", "terminal", "named_volumes")
 }
 
 func openRemote(t *testing.T, o platformtest.Options, extras platformtest.Extras, provider func() (cove.Provider, error)) *remote {
@@ -112,6 +113,10 @@ func (r *remote) open() error {
 	if err != nil {
 		return err
 	}
+	folders, err := volume.Open(filepath.Join(r.dir, "volumes"))
+	if err != nil {
+		return err
+	}
 	rules, err := policy.New(policy.Config{})
 	if err != nil {
 		return err
@@ -119,7 +124,7 @@ func (r *remote) open() error {
 	o := r.options
 	e, err := engine.Open(r.t.Context(), engine.Config{
 		Providers: []cove.Provider{provider}, Provider: provider.Name(), Policy: rules, Policies: rules.Profiles(), Store: r.store, Journal: journal,
-		Archives: archives, Output: output, Node: "test", Kernels: map[string]cove.Kernels{"": fake.Kernels{}}, Runners: map[string]cove.Runner{"": fake.Runner{}},
+		Archives: archives, Folders: folders, VolumeSize: o.VolumeSize, MaxVolumes: o.MaxVolumes, Output: output, Node: "test", Kernels: map[string]cove.Kernels{"": fake.Kernels{}}, Runners: map[string]cove.Runner{"": fake.Runner{}},
 		Datasets: fake.Datasets{}, Responder: fake.Responder{},
 		Analyzers:   map[string]cove.Analyzer{"": fake.Analyzer{}},
 		MaxSessions: o.MaxSessions, MaxMemory: o.MaxMemory, Evict: o.Evict, QueueLength: o.QueueLength,
@@ -131,7 +136,7 @@ func (r *remote) open() error {
 	}
 	r.shut = []func(){
 		func() { r.must(e.Close(context.WithoutCancel(r.t.Context()))) }, func() { r.must(provider.Close()) },
-		func() { r.must(journal.Close()) }, func() { r.must(output.Close()) },
+		func() { r.must(journal.Close()) }, func() { r.must(output.Close()) }, func() { r.must(folders.Close()) },
 	}
 	keys := auth.New(r.store)
 	r.book = ticket.New(make([]byte, 32))

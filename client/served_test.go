@@ -31,7 +31,7 @@ func TestPlatformOfAServer(t *testing.T) {
 			t.Fatal(err)
 		}
 		return s
-	}, "sessions", "retry", "exec", "restart")
+	}, "sessions", "retry", "exec", "restart", "named_volumes")
 }
 
 // served is a server with state of its own, and clients of it.
@@ -53,6 +53,12 @@ func (s *served) Start() error {
 	}
 	if n := s.options.MaxSessions; n > 0 {
 		env["MSB_MAX_SESSIONS"] = strconv.Itoa(n)
+	}
+	if b := s.options.VolumeSize; b > 0 {
+		env["COVE_VOLUME_MB"] = strconv.FormatInt(int64(b/cove.MiB), 10)
+	}
+	if n := s.options.MaxVolumes; n > 0 {
+		env["COVE_MAX_VOLUMES"] = strconv.Itoa(n)
 	}
 	if d := s.options.ExecTimeout; d > 0 {
 		env["SANDBOX_TIMEOUT_SEC"] = strconv.FormatFloat(d.Seconds(), 'f', -1, 64)

@@ -49,6 +49,8 @@ type Config struct {
 	// Preload names the modules that a warm interpreter imports ahead, by template
 	// and language. nil: none.
 	Preload func(template, language string) []string
+	// Folders keeps the files of volumes. nil: volumes by name are Unsupported.
+	Folders cove.Folders
 	// Artifacts keeps code and what came of it. nil: nothing is kept.
 	Artifacts cove.Artifacts
 	// Approve asks a person about an action that policy wants agreed to. nil: no
@@ -83,6 +85,10 @@ type Config struct {
 	Volumes  []string                  // host paths below which volumes may be, read-only unless :rw stands at the end
 	Private  []string                  // host paths that no volume may show a part of, nor hold
 	Shared   []cove.Volume             // mounted in every session
+
+	VolumeSize  cove.Bytes // of one that is made; 0: 1 GiB
+	VolumeFiles int64      // files and folders in it; 0: 100000
+	MaxVolumes  int        // of one tenant; 0: 100
 
 	MaxSessions int        // sessions with a sandbox at once; 0: no bound but memory
 	MaxMemory   cove.Bytes // their flavors' memory together; 0: no bound
@@ -142,6 +148,9 @@ func (c Config) withDefaults() Config {
 	orInt(&c.KeepRuns, 24*time.Hour)
 	orInt(&c.MaxRuns, 1000)
 	orInt(&c.KeepChats, 30*24*time.Hour)
+	orInt(&c.VolumeSize, cove.GiB)
+	orInt(&c.VolumeFiles, 100_000)
+	orInt(&c.MaxVolumes, 100)
 	orInt(&c.CleanupInterval, 60*time.Second)
 	orInt(&c.OrphanInterval, 600*time.Second)
 	orInt(&c.PoolInterval, 10*time.Second)

@@ -26,6 +26,7 @@ type Engine struct {
 	rooms   cleanRooms
 	places  runPlaces
 	warmth  warmth
+	volumes volumeDesk
 	alarm   alarm
 	began   time.Time
 
@@ -53,6 +54,7 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	e.probes.init(cfg.Providers)
 	e.rooms.init()
 	e.places.init()
+	e.volumes.init()
 	e.tenants.store = cfg.Store
 	e.pool = pool.New(pool.Config{Size: cfg.PoolSize, Max: cfg.MaxPool, Prepare: e.prepareWarm})
 	if err := e.recover(ctx); err != nil {
@@ -81,6 +83,9 @@ func (e *Engine) chores() []task.Task {
 		{Name: "pool", Every: e.cfg.PoolInterval, Run: e.pool.Fill},
 		{Name: "room", Every: roomInterval, Run: e.makeRoom},
 		{Name: "records", Every: e.cfg.CleanupInterval, Run: e.tidyRecords},
+	}
+	if e.cfg.Folders != nil {
+		list = append(list, task.Task{Name: "volumes", Every: volumeInterval, Run: e.watchVolumes})
 	}
 	if e.cfg.Artifacts != nil {
 		list = append(list, task.Task{Name: "artifacts", Every: artifactInterval, Run: e.cfg.Artifacts.Sweep})
@@ -167,6 +172,7 @@ func (v view) Contexts(id cove.ID) cove.Contexts   { return contexts{v, id} }
 func (v view) Ports(id cove.ID) cove.Ports         { return ports{v, id} }
 func (v view) Trials(id cove.ID) cove.Trials       { return trials{v, id} }
 func (v view) Snapshots() cove.Snapshots           { return snapshots{v} }
+func (v view) Volumes() cove.Volumes               { return volumes{v} }
 func (v view) Runs() cove.Runs                     { return runs{v} }
 func (v view) Datasets() cove.Datasets             { return datasets{v} }
 func (v view) Chats() cove.Chats                   { return chats{v} }

@@ -13,6 +13,7 @@ import (
 	"github.com/cove-sandbox/cove/internal/archive"
 	"github.com/cove-sandbox/cove/internal/audit"
 	"github.com/cove-sandbox/cove/internal/policy"
+	"github.com/cove-sandbox/cove/internal/volume"
 	"github.com/cove-sandbox/cove/provider/fake"
 	"github.com/cove-sandbox/cove/store/memory"
 )
@@ -103,6 +104,11 @@ func (w *world) tryOpen(change ...func(*engine.Config)) (*engine.Engine, error) 
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	folders, err := volume.Open(filepath.Join(w.dir, "volumes"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { _ = folders.Close() })
 	rules, err := policy.New(policy.Config{})
 	if err != nil {
 		w.t.Fatal(err)
@@ -110,7 +116,7 @@ func (w *world) tryOpen(change ...func(*engine.Config)) (*engine.Engine, error) 
 	cfg := engine.Config{
 		Providers: []cove.Provider{w.provider}, Provider: w.provider.Name(),
 		Policy: rules, Policies: rules.Profiles(), Store: w.store, Journal: w.journal,
-		Archives: archives, Output: w.output, Node: "test", Kernels: map[string]cove.Kernels{"": fake.Kernels{}}, Runners: map[string]cove.Runner{"": fake.Runner{}},
+		Archives: archives, Folders: folders, Output: w.output, Node: "test", Kernels: map[string]cove.Kernels{"": fake.Kernels{}}, Runners: map[string]cove.Runner{"": fake.Runner{}},
 		Datasets: fake.Datasets{}, Responder: fake.Responder{},
 		Analyzers: map[string]cove.Analyzer{"": fake.Analyzer{}},
 	}

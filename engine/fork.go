@@ -34,7 +34,7 @@ func (p snapshots) Fork(ctx context.Context, id cove.ID, as cove.ForkRequest) (*
 	})
 }
 
-// fork doubles a running session under a new id.
+// fork doubles a running session under a new id. Both have the same volumes.
 func (e *Engine) fork(ctx context.Context, p cove.Principal, from *lease, as cove.Spec, id cove.ID) (*cove.Session, error) {
 	if err := from.takeTurn(ctx); err != nil {
 		return nil, err
@@ -80,8 +80,13 @@ func (e *Engine) double(ctx context.Context, l *lease, from *cove.Session, forke
 	l.change(func(s *cove.Session) { s.Provider = from.Provider })
 	if err = e.save(ctx, l); err == nil {
 		err = e.adopt(ctx, l, ticket, func(ctx context.Context) (cove.Sandbox, error) {
-			sandbox, err := forker.Fork(ctx, l.id, l.view().Spec)
-			return sandbox, notMade(err)
+			asked := l.view().Spec
+			spec, err := e.withFolders(ctx, l.tenant, asked)
+			if err != nil {
+				return nil, err
+			}
+			sandbox, err := forker.Fork(ctx, l.id, spec)
+			return sandbox, notMade(withoutFolders(err, asked.Volumes, spec.Volumes))
 		})
 	}
 	if err != nil {

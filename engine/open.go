@@ -158,6 +158,9 @@ func (e *Engine) give(ctx context.Context, l *lease, onFull cove.OnFull, told fu
 	if err := e.checkSnapshot(ctx, s, by); err != nil {
 		return err
 	}
+	if err := e.checkVolumes(ctx, s); err != nil {
+		return err
+	}
 	ticket, err := e.admit(ctx, l, onFull, told)
 	if err != nil {
 		return err
@@ -226,11 +229,17 @@ func (e *Engine) makeSandbox(ctx context.Context, l *lease, provider cove.Provid
 	if s.Archived {
 		s.Spec.Snapshot = "" // the archive is newer, and what was deleted since stays deleted
 	}
+	named := s.Spec.Volumes
+	var err error
+	if s.Spec, err = e.withFolders(ctx, s.Tenant, s.Spec); err != nil {
+		return nil, err
+	}
 	sandbox, err := e.fromPool(ctx, l, s)
 	if sandbox == nil && err == nil {
 		sandbox, err = provider.Create(ctx, s.ID, s.Spec)
 	}
 	if err != nil {
+		err = withoutFolders(err, named, s.Spec.Volumes)
 		e.probes.doubt(provider.Name())
 		if cause := context.Cause(ctx); cause != nil && ctx.Err() != nil {
 			return nil, notMade(cause)

@@ -11,7 +11,8 @@ import (
 	"github.com/cove-sandbox/cove"
 )
 
-// removeOrphans ends sandboxes, archives and outputs that no session owns.
+// removeOrphans ends sandboxes, archives and outputs that no session owns, and what
+// is left of volumes.
 func (e *Engine) removeOrphans(ctx context.Context) (int64, error) {
 	var n int64
 	var failed error
@@ -24,7 +25,8 @@ func (e *Engine) removeOrphans(ctx context.Context) (int64, error) {
 		failed = errors.Join(failed, err)
 	}
 	gone, err := e.removeArchives(ctx)
-	return n + gone, errors.Join(failed, err, e.removeOutputs())
+	half, verr := e.removeHalfVolumes(ctx)
+	return n + gone + half, errors.Join(failed, err, verr, e.removeOutputs())
 }
 
 // unused reports whether nobody chose a provider, no session has it, and it is not

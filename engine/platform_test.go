@@ -56,6 +56,7 @@ func openPlatform(w *world, o platformtest.Options, extras platformtest.Extras) 
 	p := &platform{world: w, extras: extras, retry: o.AutoRetry != nil && *o.AutoRetry, set: func(c *engine.Config) {
 		c.MaxSessions, c.MaxMemory, c.Evict, c.QueueLength = o.MaxSessions, o.MaxMemory, o.Evict, o.QueueLength
 		c.Volumes, c.Shared, c.Flavors = o.Volumes, o.Shared, o.Flavors
+		c.VolumeSize, c.MaxVolumes = o.VolumeSize, o.MaxVolumes
 		c.OutputBudget, c.OutputKept = o.OutputBudget, o.OutputKept
 		c.ExecTimeout, c.MaxFileSize, c.Prices = o.ExecTimeout, o.MaxFileSize, o.Prices
 		if extras.Code == nil {

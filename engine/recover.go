@@ -29,6 +29,9 @@ func (e *Engine) recover(ctx context.Context) error {
 	if err := e.recoverSnapshots(ctx); err != nil {
 		return err
 	}
+	if _, err := e.removeHalfVolumes(ctx); err != nil {
+		e.cfg.Logger.ErrorContext(ctx, "remove half a volume; the orphans task tries again", errAttr(err))
+	}
 	if err := e.recoverRuns(ctx); err != nil {
 		return err
 	}

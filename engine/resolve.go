@@ -89,6 +89,12 @@ func (e *Engine) resolve(p cove.Principal, asked cove.Spec) (cove.Spec, error) {
 // what the operator mounts everywhere.
 func (e *Engine) resolveVolumes(s cove.Spec) (cove.Spec, error) {
 	for i, v := range s.Volumes {
+		if v.Name != "" {
+			if err := e.keepsVolumes(); err != nil {
+				return s, err
+			}
+			continue // whether it is there is looked at when the session gets its sandbox
+		}
 		real, err := e.allowedSource(v)
 		if err != nil {
 			return s, err

@@ -37,7 +37,7 @@ func TestPlatformOfRealSandboxes(t *testing.T) {
 	needLocal(t)
 	platformtest.Run(t, func(t *testing.T, o platformtest.Options) platformtest.Harness {
 		return openHarness(t, "local", o, platformtest.Extras{})
-	}, "reuse", "retry", "exec")
+	}, "reuse", "retry", "exec", "named_volumes")
 }
 
 // needLocal skips the test where this machine cannot make sandboxes.
@@ -78,6 +78,12 @@ func openHarness(t *testing.T, provider string, o platformtest.Options, extras p
 	}
 	if o.MaxMemory > 0 {
 		h.config.Settings["MSB_MAX_TOTAL_MEMORY_MB"] = strconv.FormatInt(int64(o.MaxMemory/cove.MiB), 10)
+	}
+	if o.VolumeSize > 0 {
+		h.config.Settings["COVE_VOLUME_MB"] = strconv.FormatInt(int64(o.VolumeSize/cove.MiB), 10)
+	}
+	if o.MaxVolumes > 0 {
+		h.config.Settings["COVE_MAX_VOLUMES"] = strconv.Itoa(o.MaxVolumes)
 	}
 	if o.ExecTimeout > 0 {
 		h.config.Settings["SANDBOX_TIMEOUT_SEC"] = strconv.FormatFloat(o.ExecTimeout.Seconds(), 'f', -1, 64)

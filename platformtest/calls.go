@@ -19,6 +19,7 @@ type target struct {
 	pid      cove.PID
 	output   cove.OutputID
 	snapshot cove.ID
+	volume   cove.ID
 	run      cove.ID
 	key      cove.ID
 	language string
@@ -35,7 +36,7 @@ type call struct {
 func calls() map[cove.Verb]call {
 	table := map[cove.Verb]call{}
 	for _, rows := range []map[cove.Verb]call{
-		sessionCalls(), networkCalls(), trialCalls(), processCalls(), fileCalls(), contextCalls(), snapshotCalls(), runCalls(), templateCalls(), linkCalls(), adminCalls(),
+		sessionCalls(), networkCalls(), trialCalls(), processCalls(), fileCalls(), contextCalls(), snapshotCalls(), volumeCalls(), runCalls(), templateCalls(), linkCalls(), adminCalls(),
 	} {
 		maps.Copy(table, rows)
 	}
@@ -212,6 +213,23 @@ func snapshotCalls() map[cove.Verb]call {
 	}
 }
 
+func volumeCalls() map[cove.Verb]call {
+	return map[cove.Verb]call{
+		cove.VolumeCreate: {false, func(ctx context.Context, p cove.Platform, _ target) error {
+			return failure(p.Volumes().Create(ctx, cove.VolumeRequest{Name: "v-" + string(cove.NewID())}))
+		}},
+		cove.VolumeGet: {true, func(ctx context.Context, p cove.Platform, at target) error {
+			return failure(p.Volumes().Get(ctx, string(at.volume)))
+		}},
+		cove.VolumeList: {false, func(ctx context.Context, p cove.Platform, _ target) error {
+			return first(p.Volumes().List(ctx, cove.VolumeFilter{}))
+		}},
+		cove.VolumeDelete: {true, func(ctx context.Context, p cove.Platform, at target) error {
+			return p.Volumes().Delete(ctx, string(at.volume))
+		}},
+	}
+}
+
 func runCalls() map[cove.Verb]call {
 	return map[cove.Verb]call{
 		cove.RunSubmit: {false, func(ctx context.Context, p cove.Platform, _ target) error {
@@ -309,7 +327,7 @@ func tarball(headers ...*tar.Header) io.Reader {
 // things makes one of everything for a tenant.
 func (r *rig) things(p cove.Platform) target {
 	r.t.Helper()
-	at := target{session: r.session(p, cove.Spec{}).ID, language: "none", output: "none", snapshot: cove.NewID(), run: cove.NewID(), key: cove.NewID()}
+	at := target{session: r.session(p, cove.Spec{}).ID, language: "none", output: "none", snapshot: cove.NewID(), volume: cove.NewID(), run: cove.NewID(), key: cove.NewID()}
 	r.write(p, at.session, "kept", "kept")
 	at.pid = r.background(p, at.session, cove.ExecRequest{Line: "echo kept"})
 	r.wait(p, at.session, at.pid)
@@ -318,6 +336,9 @@ func (r *rig) things(p cove.Platform) target {
 	}
 	if s, err := p.Snapshots().Snapshot(r.ctx, at.session, cove.SnapshotRequest{Name: "first"}); err == nil {
 		at.snapshot = s.ID
+	}
+	if v, err := p.Volumes().Create(r.ctx, cove.VolumeRequest{Name: "first"}); err == nil {
+		at.volume = v.ID
 	}
 	extras := r.h.Extras()
 	if extras.Code != nil {

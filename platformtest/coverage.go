@@ -17,6 +17,7 @@ func methods() []cove.Verb {
 		"Sessions": "session", "Processes": "process", "Files": "file", "Contexts": "context",
 		"Ports": "port", "Trials": "trial", "Snapshots": "snapshot", "Runs": "run",
 		"Datasets": "dataset", "Chats": "chat", "Links": "link", "Templates": "template",
+		"Volumes": "volume",
 	}
 	var verbs []cove.Verb
 	platform := reflect.TypeFor[cove.Platform]()

@@ -31,6 +31,7 @@ func (r recorder) Trials(id cove.ID) cove.Trials {
 	return trialRecorder{r.in.Trials(id), r.rec}
 }
 func (r recorder) Snapshots() cove.Snapshots { return snapshotRecorder{r.in.Snapshots(), r.rec} }
+func (r recorder) Volumes() cove.Volumes     { return volumeRecorder{r.in.Volumes(), r.rec} }
 func (r recorder) Runs() cove.Runs           { return runRecorder{r.in.Runs(), r.rec} }
 func (r recorder) Datasets() cove.Datasets   { return datasetRecorder{r.in.Datasets(), r.rec} }
 func (r recorder) Chats() cove.Chats         { return chatRecorder{r.in.Chats(), r.rec} }
@@ -263,6 +264,27 @@ func (r snapshotRecorder) List(ctx context.Context, f cove.SnapshotFilter) iter.
 
 func (r snapshotRecorder) Delete(ctx context.Context, snapshot cove.ID) error {
 	return r.rec.done(cove.SnapshotDelete, r.in.Delete(ctx, snapshot))
+}
+
+type volumeRecorder struct {
+	in  cove.Volumes
+	rec *record
+}
+
+func (r volumeRecorder) Create(ctx context.Context, req cove.VolumeRequest) (*cove.SavedVolume, error) {
+	return noted[*cove.SavedVolume](r.rec, cove.VolumeCreate)(r.in.Create(ctx, req))
+}
+
+func (r volumeRecorder) Get(ctx context.Context, ref string) (*cove.SavedVolume, error) {
+	return noted[*cove.SavedVolume](r.rec, cove.VolumeGet)(r.in.Get(ctx, ref))
+}
+
+func (r volumeRecorder) List(ctx context.Context, f cove.VolumeFilter) iter.Seq2[*cove.SavedVolume, error] {
+	return notedSeq(r.rec, cove.VolumeList, r.in.List(ctx, f))
+}
+
+func (r volumeRecorder) Delete(ctx context.Context, ref string) error {
+	return r.rec.done(cove.VolumeDelete, r.in.Delete(ctx, ref))
 }
 
 type runRecorder struct {

@@ -33,6 +33,8 @@ type Options struct {
 	QueueLength  int           // callers that may wait for room
 	Volumes      []string      // host paths that may be mounted
 	Shared       []cove.Volume // mounted in every session
+	VolumeSize   cove.Bytes    // of one volume by name
+	MaxVolumes   int           // by name, of one tenant
 	OutputBudget cove.Bytes    // of one stream in an answer
 	OutputKept   cove.Bytes    // of one program's whole output
 	ExecTimeout  time.Duration // for programs that ask for none
@@ -202,6 +204,7 @@ func groups() []group {
 		{"validation", validationCases()},
 		{"floors", floorCases()},
 		{"volumes", volumeCases()},
+		{"named_volumes", namedVolumeCases()},
 		{"keys", keyCases()},
 		{"scopes", scopeCases()},
 		{"stats", statsCases()},

@@ -35,7 +35,7 @@ func othersAreNotFound(t *testing.T, s *suite) {
 	mine, theirs := r.user("acme"), r.user("globex")
 	at := r.things(mine)
 	never := target{
-		session: cove.NewID(), snapshot: cove.NewID(), run: cove.NewID(), key: cove.NewID(),
+		session: cove.NewID(), snapshot: cove.NewID(), volume: cove.NewID(), run: cove.NewID(), key: cove.NewID(),
 		pid: at.pid, output: at.output, language: at.language,
 	}
 	table := calls()
@@ -61,7 +61,7 @@ func othersAreNotFound(t *testing.T, s *suite) {
 
 // blank takes the ids of a target out of a text.
 func blank(text string, at target) string {
-	return strings.NewReplacer(string(at.session), "ID", string(at.snapshot), "ID", string(at.run), "ID", string(at.key), "ID").Replace(text)
+	return strings.NewReplacer(string(at.session), "ID", string(at.snapshot), "ID", string(at.volume), "ID", string(at.run), "ID", string(at.key), "ID").Replace(text)
 }
 
 func madeUpIDs(t *testing.T, s *suite) {
@@ -73,6 +73,7 @@ func madeUpIDs(t *testing.T, s *suite) {
 		_, err = p.Processes(id).Exec(r.ctx, cove.ExecRequest{Line: "true"})
 		wantCode(t, err, cove.NotFound, cove.Invalid)
 		wantCode(t, p.Snapshots().Delete(r.ctx, id), cove.NotFound, cove.Invalid)
+		wantCode(t, p.Volumes().Delete(r.ctx, string(id)), cove.NotFound, cove.Invalid)
 	}
 }
 

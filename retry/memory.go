@@ -177,7 +177,7 @@ func weight(s cove.Spec) int {
 		}
 	}
 	for _, v := range s.Volumes {
-		w += len(v.Source) + len(v.Target) + 64
+		w += len(v.Source) + len(v.Name) + len(v.Target) + 64
 	}
 	for _, names := range [][]string{s.Network.Allow, s.Network.Secrets} {
 		for _, n := range names {

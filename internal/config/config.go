@@ -34,7 +34,7 @@ type Config struct {
 	Exec         Exec         `key:"exec" doc:"Programs and code"`
 	Session      Session      `key:"session" doc:"Sessions and the machine's bounds"`
 	Workspace    Workspace    `key:"workspace" doc:"Files of a session"`
-	Volumes      Volumes      `key:"volumes" doc:"Host paths inside sandboxes"`
+	Volumes      Volumes      `key:"volumes" doc:"Host paths inside sandboxes, and volumes"`
 	Egress       Egress       `key:"egress" doc:"What sandboxes with a network may reach"`
 	Pool         Pool         `key:"pool" doc:"Sandboxes made ahead of time"`
 	Maintenance  Maintenance  `key:"maintenance" doc:"Background tasks"`
@@ -106,10 +106,13 @@ type Workspace struct {
 	Size        cove.Bytes `env:"MAX_WORKSPACE_SIZE_MB" key:"size" unit:"m" default:"500" min:"1" max:"67108864" doc:"Megabytes in a workspace."`
 }
 
-// Volumes are host paths that sandboxes may see.
+// Volumes are host paths that sandboxes may see, and what bounds the volumes of tenants.
 type Volumes struct {
 	Allowed []string      `env:"COVE_VOLUMES" key:"allowed" shown:"none" doc:"Host paths that may be mounted, with all that is below them: read-only, or for writing, too, with :rw at the end. What holds COVE_HOME, or lies in it, is never mounted."`
 	Shared  []cove.Volume `env:"MSB_SHARED_VOLUME_PATH" key:"shared" default:"[]" doc:"Volumes that every sandbox gets, as [\"host:sandbox\", \"host:sandbox:ro\"] or with commas between. They are writable unless ro stands at the end."`
+	Size    cove.Bytes    `env:"COVE_VOLUME_MB" key:"size" unit:"m" default:"1024" min:"1" max:"67108864" doc:"Megabytes in a volume that a tenant makes by name. The bound is watched: sessions that write more are ended. Volumes that are there keep theirs."`
+	Files   int64         `env:"COVE_VOLUME_FILES" key:"files" default:"100000" min:"1" max:"10000000" doc:"Files and folders in such a volume."`
+	Most    int           `env:"COVE_MAX_VOLUMES" key:"most" default:"100" min:"1" max:"100000" doc:"Such volumes of one tenant."`
 }
 
 // Egress is what holds for the way out of every sandbox that has one.

@@ -19,6 +19,7 @@ import (
 	"github.com/cove-sandbox/cove/internal/archive"
 	"github.com/cove-sandbox/cove/internal/audit"
 	"github.com/cove-sandbox/cove/internal/config"
+	"github.com/cove-sandbox/cove/internal/volume"
 )
 
 // site is where an assembly keeps its things, and how.
@@ -129,6 +130,9 @@ func assemble(ctx context.Context, cfg config.Config, at site) (_ *assembly, err
 		return nil, homeError(at.dir, err)
 	}
 	a.later(output.Close)
+	if err := a.openFolders(&ec, at); err != nil {
+		return nil, err
+	}
 	// Now, because it may have to wait for the host.
 	if err := ready(ctx, cfg, cfg.Fallback, list, at.logger); err != nil {
 		return nil, err
@@ -222,6 +226,7 @@ func engineConfig(cfg config.Config) engine.Config {
 			Workspace: cove.Workspace{Size: cfg.Workspace.Size, Files: cfg.Workspace.Files},
 		},
 		Volumes: cfg.Volumes.Allowed, Shared: cfg.Volumes.Shared, Private: []string{cfg.Home},
+		VolumeSize: cfg.Volumes.Size, VolumeFiles: cfg.Volumes.Files, MaxVolumes: cfg.Volumes.Most,
 		MaxSessions: cfg.Session.Max, MaxMemory: cfg.Session.MaxTotalMemory, Evict: cfg.Session.LRUEviction, MaxPool: cfg.Pool.Max,
 		ExecTimeout: cfg.Exec.Timeout, StartTimeout: cfg.Session.StartTimeout, KeepPaused: hours(cfg.Session.PausedDays * 24),
 		CleanupInterval: cfg.Maintenance.Cleanup, OrphanInterval: cfg.Maintenance.Orphans,
@@ -258,6 +263,20 @@ func openArchives(cfg config.Config, dir string) (cove.Archives, error) {
 		return nil, cove.InvalidField("COVE_ARCHIVE_URL", "%s", cove.MessageOf(err))
 	}
 	return a, nil
+}
+
+// openFolders makes a place for volumes by name, unless what is made ends with a run.
+func (a *assembly) openFolders(ec *engine.Config, at site) error {
+	if at.run != nil {
+		return nil
+	}
+	folders, err := volume.Open(filepath.Join(at.dir, "volumes"))
+	if err != nil {
+		return err
+	}
+	a.later(folders.Close)
+	ec.Folders = folders
+	return nil
 }
 
 func openRoot(dir string) (*os.Root, error) {

@@ -17,6 +17,8 @@ func keyIn(args []any) string {
 			return req.IdempotencyKey
 		case cove.SnapshotRequest:
 			return req.IdempotencyKey
+		case cove.VolumeRequest:
+			return req.IdempotencyKey
 		case cove.ExecRequest:
 			return req.IdempotencyKey
 		case cove.TrialRequest:
@@ -45,6 +47,7 @@ func TestIdempotencyKeys(t *testing.T) {
 		{cove.SessionOpen, "/api/sandboxes", `{}`, ""},
 		{cove.SnapshotFork, one + "/fork", `{}`, ""},
 		{cove.SnapshotSnapshot, one + "/snapshot", `{}`, ""},
+		{cove.VolumeCreate, "/api/named-volumes", `{"name":"data"}`, ""},
 		{cove.ProcessStart, one + "/processes", `{"command":"true"}`, ""},
 		{cove.ProcessStart, one + "/execute", `{"command":"true","background":true}`, ""},
 		{cove.ContextOpen, one + "/contexts", `{"language":"python"}`, ""},

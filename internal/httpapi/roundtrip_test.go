@@ -88,7 +88,7 @@ func withStdin(r cove.ExecRequest, text string) cove.ExecRequest {
 
 func trips() map[cove.Verb]trip {
 	all := map[cove.Verb]trip{}
-	for _, part := range []map[cove.Verb]trip{sessionTrips(), trialTrips(), processTrips(), fileTrips(), contextTrips(), linkTrips(), dataTrips(), adminTrips()} {
+	for _, part := range []map[cove.Verb]trip{sessionTrips(), trialTrips(), processTrips(), fileTrips(), contextTrips(), linkTrips(), volumeTrips(), dataTrips(), adminTrips()} {
 		maps.Copy(all, part)
 	}
 	return all
@@ -261,7 +261,7 @@ func forgetKey(result any) {
 // What the platform notes down for itself does not travel.
 var same = cmp.Options{
 	cmpopts.EquateEmpty(), cmpopts.IgnoreUnexported(cove.ExecRequest{}),
-	cmpopts.IgnoreFields(cove.Session{}, "Counted"), cmpopts.IgnoreFields(cove.RunRequest{}, "IdempotencyKey"), cmpopts.IgnoreFields(cove.Snapshot{}, "Pending"),
+	cmpopts.IgnoreFields(cove.Session{}, "Counted"), cmpopts.IgnoreFields(cove.RunRequest{}, "IdempotencyKey"), cmpopts.IgnoreFields(cove.Snapshot{}, "Pending"), cmpopts.IgnoreFields(cove.SavedVolume{}, "Pending"),
 	cmpopts.IgnoreFields(cove.Table{}, "Stamp", "Source"),
 }
 
@@ -409,6 +409,7 @@ func TestListsComeInPages(t *testing.T) {
 		"snapshots": func() (int, error) {
 			return length(r.client.Snapshots().List(t.Context(), cove.SnapshotFilter{}))
 		},
+		"volumes":     func() (int, error) { return length(r.client.Volumes().List(t.Context(), cove.VolumeFilter{})) },
 		"connections": func() (int, error) { return length(r.client.Sessions().Connections(t.Context(), id, 0)) },
 		"runs":        func() (int, error) { return length(r.client.Runs().List(t.Context(), cove.RunFilter{})) },
 		"datasets": func() (int, error) {

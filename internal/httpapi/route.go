@@ -104,7 +104,7 @@ func actOn[B any](do func(*call, B) error) deed {
 // table is every route of the API.
 func table() []route {
 	return slices.Concat(
-		sessionRoutes(), networkRoutes(), snapshotRoutes(), trialRoutes(), executeRoutes(), processRoutes(), codeRoutes(),
+		sessionRoutes(), networkRoutes(), snapshotRoutes(), volumeRoutes(), trialRoutes(), executeRoutes(), processRoutes(), codeRoutes(),
 		fileRoutes(), uploadRoutes(), portRoutes(), linkRoutes(), consoleRoutes(), adminRoutes(), templateRoutes(), toolRoutes(), agentToolRoutes(), taskRoutes(), runRoutes(),
 		datasetRoutes(), chatRoutes(),
 		healthRoutes(), metricRoutes(),

@@ -47,6 +47,7 @@ func TestEveryFormGoesThereAndBack(t *testing.T) {
 	trip(t, wire.OpenRequestOf, wire.OpenRequest.Cove, func(r *cove.OpenRequest) { r.IdempotencyKey, r.Spec.Floors = "", nil })
 	trip(t, wire.RenewRequestOf, wire.RenewRequest.Cove, nil)
 	trip(t, wire.UsageOf, sure(wire.Usage.Cove), nil)
+	trip(t, wire.SavedVolumeOf, sure(wire.SavedVolume.Cove), func(v **cove.SavedVolume) { (*v).Pending = false })
 	trip(t, wire.SnapshotOf, sure(wire.Snapshot.Cove), func(s **cove.Snapshot) { (*s).Pending = false })
 	trip(t, wire.ForkRequestOf, sure(wire.ForkRequest.Cove), func(r *cove.ForkRequest) { r.IdempotencyKey = "" })
 	trip(t, wire.ExecutionOf, sure(wire.Execution.Cove), nil)

@@ -21,7 +21,7 @@ type Spec struct {
 	TimeoutMinutes  *float64          `json:"timeout_minutes,omitempty" jsonschema:"ends after so long without activity"`
 	LifetimeMinutes *float64          `json:"lifetime_minutes,omitempty" jsonschema:"ends so long after it was opened"`
 	Env             map[string]string `json:"env,omitempty" jsonschema:"the environment of every program"`
-	Volumes         []cove.Volume     `json:"volumes,omitempty" jsonschema:"paths of the host, from the operator's list"`
+	Volumes         []cove.Volume     `json:"volumes,omitempty" jsonschema:"paths of the host, from the operator's list, or volumes of the tenant by name"`
 	Network         *cove.Network     `json:"network,omitempty" jsonschema:"mode none, allow or open; names in allow; names of the operator's credentials in secrets"`
 	Workspace       *Workspace        `json:"workspace,omitempty" jsonschema:"where its files are"`
 	Policy          string            `json:"policy,omitempty" jsonschema:"the command policy, such as agent-bash"`

@@ -20,6 +20,7 @@ type Store struct {
 	tenants   table[cove.Tenant]
 	usage     map[string]cove.Consumption
 	snapshots table[cove.Snapshot]
+	volumes   table[cove.SavedVolume]
 	runs      table[cove.Run]
 	messages  table[cove.Message]
 	claims    map[claimKey]cove.Claim

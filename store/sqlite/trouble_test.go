@@ -211,6 +211,7 @@ func TestLookUp(t *testing.T) {
 		"session WHERE id > ? AND state <> 'ended'":                                                                                     "session_open (id>?)",
 		"session WHERE id > ? AND state = 'ended'":                                                                                      "session_ended (id>?)",
 		"snapshot WHERE id > '' AND tenant = ?":                                                                                         "snapshot_tenant (tenant=? AND id>?)",
+		"volume WHERE id > '' AND tenant = ?":                                                                                           "volume_tenant (tenant=? AND id>?)",
 		"run WHERE id > '' AND state = ?":                                                                                               "run_state (state=? AND id>?)",
 	} {
 		var a, b, c int

@@ -46,6 +46,10 @@ var calls = []call{
 	{"GetSnapshot", func(ctx context.Context, s cove.Store) error { _, err := s.GetSnapshot(ctx, "a"); return err }},
 	{"Snapshots", func(ctx context.Context, s cove.Store) error { return first(s.Snapshots(ctx, cove.SnapshotFilter{})) }},
 	{"DeleteSnapshot", func(ctx context.Context, s cove.Store) error { return s.DeleteSnapshot(ctx, "a") }},
+	{"PutVolume", func(ctx context.Context, s cove.Store) error { return s.PutVolume(ctx, fullVolume("new")) }},
+	{"GetVolume", func(ctx context.Context, s cove.Store) error { _, err := s.GetVolume(ctx, "a"); return err }},
+	{"Volumes", func(ctx context.Context, s cove.Store) error { return first(s.Volumes(ctx, cove.VolumeFilter{})) }},
+	{"DeleteVolume", func(ctx context.Context, s cove.Store) error { return s.DeleteVolume(ctx, "a") }},
 	{"PutRun", func(ctx context.Context, s cove.Store) error { return s.PutRun(ctx, fullRun("new")) }},
 	{"GetRun", func(ctx context.Context, s cove.Store) error { _, err := s.GetRun(ctx, "a"); return err }},
 	{"Runs", func(ctx context.Context, s cove.Store) error { return first(s.Runs(ctx, cove.RunFilter{})) }},
@@ -72,6 +76,7 @@ type contents struct {
 	Tenants         []*cove.Tenant
 	Usage           cove.Consumption
 	Snapshots       []*cove.Snapshot
+	Volumes         []*cove.SavedVolume
 	Runs            []*cove.Run
 	Messages        []*cove.Message
 	Claims          []*cove.Claim
@@ -91,6 +96,7 @@ func fill(t *testing.T, s cove.Store) {
 	_, err := s.AddUsage(t.Context(), "acme", fullUsage())
 	ok(t, err)
 	ok(t, s.PutSnapshot(t.Context(), fullSnapshot("a")))
+	ok(t, s.PutVolume(t.Context(), fullVolume("a")))
 	ok(t, s.PutRun(t.Context(), fullRun("a")))
 	ok(t, s.PutMessage(t.Context(), fullMessage("a")))
 	taken(t, s, claim("acme", "a"), epoch)
@@ -108,6 +114,7 @@ func read(t *testing.T, s cove.Store) contents {
 		Keys:      all(t, s.Keys(t.Context())),
 		Usage:     usage,
 		Snapshots: all(t, s.Snapshots(t.Context(), cove.SnapshotFilter{})),
+		Volumes:   all(t, s.Volumes(t.Context(), cove.VolumeFilter{})),
 		Runs:      all(t, s.Runs(t.Context(), cove.RunFilter{})),
 		Messages:  all(t, s.Messages(t.Context(), cove.MessageFilter{})),
 	}

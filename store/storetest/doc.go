@@ -11,7 +11,7 @@
 //     thread, project or session is not UTF-8. Elsewhere in a record, such as in
 //     the output of a run, each byte that is not UTF-8 becomes U+FFFD.
 //   - A version that is not current is Conflict also when there is no record.
-//   - PutKey, PutTenant, PutSnapshot and PutRun insert or replace. A key with
+//   - PutKey, PutTenant, PutSnapshot, PutVolume and PutRun insert or replace. A key with
 //     the hash of another one is Conflict.
 //   - CPU time is counted for tenants that have no record, and PutTenant does not
 //     change it.

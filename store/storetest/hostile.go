@@ -103,10 +103,13 @@ func hostileIDs(t *testing.T, s cove.Store) {
 		fails(t, err, cove.NotFound)
 		_, err = s.GetSnapshot(t.Context(), id)
 		fails(t, err, cove.NotFound)
+		_, err = s.GetVolume(t.Context(), id)
+		fails(t, err, cove.NotFound)
 		_, err = s.GetRun(t.Context(), id)
 		fails(t, err, cove.NotFound)
 		ok(t, s.DeleteSession(t.Context(), id))
 		ok(t, s.DeleteSnapshot(t.Context(), id))
+		ok(t, s.DeleteVolume(t.Context(), id))
 		ok(t, s.DeleteRun(t.Context(), id))
 		ok(t, first(s.Sessions(t.Context(), cove.SessionFilter{After: id, Limit: -1})))
 	}

@@ -23,6 +23,7 @@ func Run(t *testing.T, open func(t *testing.T) cove.Store) {
 		{"Key", keyCases},
 		{"Tenant", tenantCases},
 		{"Snapshot", snapshotCases},
+		{"Volume", volumeCases},
 		{"Run", runCases},
 		{"Message", messageCases},
 		{"Claim", claimCases},

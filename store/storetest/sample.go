@@ -36,7 +36,7 @@ func fullSpec() cove.Spec {
 		Resources: cove.Resources{CPUs: 1.5, Memory: cove.GiB, PIDs: 64},
 		Network:   cove.Network{Mode: cove.NetworkAllow, Allow: []string{"pypi.org"}, Secrets: []string{"token"}},
 		Workspace: cove.Workspace{Kind: cove.WorkspaceMemory, Size: 64 * cove.MiB, Files: 1000},
-		Volumes:   []cove.Volume{{Source: "/srv/data", Target: "/data", Write: true}},
+		Volumes:   []cove.Volume{{Source: "/srv/data", Target: "/data", Write: true}, {Name: "data", Target: "/shared"}},
 		Env:       map[string]string{"A": "1", "B": "<&>\u2028\""},
 		Policy:    "agent-bash",
 		Require:   cove.Require{Isolation: cove.BoundaryNamespaces},
@@ -96,6 +96,10 @@ func fullSnapshot(id cove.ID) *cove.Snapshot {
 	}
 }
 
+func fullVolume(id cove.ID) *cove.SavedVolume {
+	return &cove.SavedVolume{ID: id, Tenant: "acme", Name: "data", Limit: cove.GiB, Files: 1000, CreatedAt: epoch, Pending: true}
+}
+
 func fullRun(id cove.ID) *cove.Run {
 	return &cove.Run{
 		ID: id, Tenant: "acme", Owner: "key-1", State: cove.RunFailed, Node: "n1",
@@ -140,7 +144,7 @@ func samplesAreFull(t *testing.T) {
 	version := fullSession("x")
 	version.Version = 1
 	usage := fullUsage()
-	for _, sample := range []any{version, fullKey("x"), fullTenant("x"), &usage, fullSnapshot("x"), fullRun("x"), fullMessage("x")} {
+	for _, sample := range []any{version, fullKey("x"), fullTenant("x"), &usage, fullSnapshot("x"), fullVolume("x"), fullRun("x"), fullMessage("x")} {
 		for _, path := range unset(reflect.ValueOf(sample).Elem(), "") {
 			t.Errorf("the sample of %T does not set %s: add it to sample.go", sample, path)
 		}
