@@ -145,7 +145,7 @@ func (a *app) codeOnce(cmd *cobra.Command, spec cove.Spec, req cove.CodeRequest,
 		return err
 	}
 	defer func() { err = joinTidy(err, closeSession(ctx, p, s.ID)) }()
-	if p.remote {
+	if p.apart {
 		p.timed(&req.Limits)
 	}
 	return a.runCode(ctx, p, s.ID, req, save, true)

@@ -12,6 +12,7 @@ func (a *app) commands() []command {
 		{"chat", work, a.chatCommand},
 		{"dataset", work, a.datasetCommand},
 		{"sandbox", work, a.sandboxCommand},
+		{"volume", work, a.volumeCommand},
 		{"template", work, a.templateCommand},
 		{"mcp", work, a.mcpCommand},
 		{"serve", operate, a.serveCommand},

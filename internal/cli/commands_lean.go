@@ -49,6 +49,8 @@ func leave(cfg config.Config, spec cove.Spec) error {
 	return nil
 }
 
+func (a *app) lasting(*cobra.Command) (link, error) { return link{}, errWhole }
+
 func dial(config.Config, string) (link, error) { return link{}, errWhole }
 
 func (a *app) explain(*cobra.Command, cove.Spec, cove.ExecRequest) error { return errWhole }

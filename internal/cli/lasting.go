@@ -31,7 +31,7 @@ func (a *app) lasting(cmd *cobra.Command) (link, error) {
 	if err != nil {
 		return link{}, err
 	}
-	return link{Platform: c, cfg: cfg, close: c.Close}, nil
+	return link{Platform: c, cfg: cfg, apart: true, close: c.Close}, nil
 }
 
 func dial(cfg config.Config, address string) (link, error) {
@@ -39,5 +39,5 @@ func dial(cfg config.Config, address string) (link, error) {
 	if err != nil {
 		return link{}, err
 	}
-	return link{Platform: c, cfg: cfg, remote: true, close: c.Close}, nil
+	return link{Platform: c, cfg: cfg, apart: true, remote: true, close: c.Close}, nil
 }

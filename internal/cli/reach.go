@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -18,7 +19,8 @@ type link struct {
 	cove.Platform
 
 	cfg    config.Config
-	remote bool
+	apart  bool // it is in another process, which may have other settings
+	remote bool // and that is not the daemon of COVE_HOME
 	close  func() error
 }
 
@@ -27,7 +29,8 @@ func providerNames() []string { return daemon.ProviderNames() }
 func isRoot() bool { return os.Geteuid() == 0 }
 
 // oneShot returns the platform for what leaves nothing behind: the server that
-// the settings name, or this process.
+// the settings name, or this process; or the daemon of COVE_HOME, which alone has
+// volumes by name.
 // spec is what will be asked of it, and solo says that it is one program.
 func (a *app) oneShot(cmd *cobra.Command, spec cove.Spec, solo bool) (link, error) {
 	return a.reachOnce(cmd, spec, func(cfg config.Config) (*daemon.Local, error) {
@@ -45,6 +48,9 @@ func (a *app) reachOnce(cmd *cobra.Command, spec cove.Spec, inProcess func(confi
 	}
 	if address, ok := cfg.Remote(); ok {
 		return dial(cfg, address)
+	}
+	if slices.ContainsFunc(spec.Volumes, func(v cove.Volume) bool { return v.Name != "" }) {
+		return a.lasting(cmd)
 	}
 	p, err := inProcess(cfg)
 	if err != nil {

@@ -124,7 +124,7 @@ func (a *app) runOnce(cmd *cobra.Command, spec cove.Spec, req cove.ExecRequest) 
 		return err
 	}
 	defer func() { err = joinTidy(err, closeSession(ctx, p, s.ID)) }()
-	if p.remote {
+	if p.apart {
 		p.timed(&req.Limits)
 	}
 	return a.exec(ctx, p.Processes(s.ID), req, true)

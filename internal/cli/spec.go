@@ -32,7 +32,7 @@ func (f *specFlags) add(cmd *cobra.Command) {
 	fs.StringArrayVar(&f.allowNet, "allow-net", nil, "a `host` that may be reached; may be repeated")
 	fs.StringArrayVar(&f.secrets, "secret", nil, "the `name` of a credential of the operator's to put into requests; may be repeated")
 	fs.StringVar(&f.network, "network", "", "what may be reached, the `mode`: none, allow or open")
-	fs.StringArrayVarP(&f.volumes, "volume", "v", nil, "show a host path inside, as `src:dst[:rw]`, read-only unless rw stands at the end; may be repeated")
+	fs.StringArrayVarP(&f.volumes, "volume", "v", nil, "show a host path, or a volume by its name, inside, as `src:dst[:rw]`, read-only unless rw stands at the end; may be repeated")
 	fs.StringArrayVarP(&f.env, "env", "e", nil, "set a variable, as `NAME[=value]`, or pass it on; may be repeated")
 	fs.StringVar(&f.memory, "memory", "", "the memory, a `size` such as 512m; enforced or refused")
 	fs.StringVar(&f.cpus, "cpus", "", "the processors, a `number` such as 0.5; enforced or refused")
@@ -160,10 +160,17 @@ func labels(flag string, list []string) (map[string]string, error) {
 	return pairs(flag, list, func(string) (string, bool) { return "", false })
 }
 
+// volumes reads src:dst[:rw]. A source without a slash is the name of a volume, as
+// Docker has it; ./name is a path.
 func volumes(list []string) ([]cove.Volume, error) {
 	var out []cove.Volume
 	for _, item := range list {
-		if src, rest, ok := strings.Cut(item, ":"); ok && src != "" && !filepath.IsAbs(src) {
+		src, rest, _ := strings.Cut(item, ":")
+		named := src != "" && src != "." && src != ".." && !strings.Contains(src, "/")
+		switch {
+		case named:
+			item = "/" + item // for the form; a name is no path
+		case src != "" && rest != "" && !filepath.IsAbs(src):
 			abs, err := filepath.Abs(src)
 			if err != nil {
 				return nil, cove.InvalidField("--volume", "%.200q is relative and the working directory is gone; write an absolute path", src)
@@ -176,6 +183,9 @@ func volumes(list []string) ([]cove.Volume, error) {
 		v, err := config.ParseVolume(item)
 		if err != nil {
 			return nil, cove.InvalidField("--volume", "%s", err)
+		}
+		if named {
+			v.Source, v.Name = "", src
 		}
 		out = append(out, v)
 	}

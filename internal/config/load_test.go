@@ -155,7 +155,7 @@ func TestEveryKindOfValueIsRead(t *testing.T) {
 		[]string{"docker", "fake"},
 		config.Volumes{Allowed: []string{"/srv", "/out:rw"}, Shared: []cove.Volume{
 			{Source: "/host/data", Target: "/sandbox/data", Write: true}, {Source: "/in", Target: "/data/in"},
-		}},
+		}, Size: cove.GiB, Files: 100_000, Most: 100},
 		"redis://r:6379", 0, "local", "k",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -199,6 +199,7 @@ docker:
 	if diff := cmp.Diff(config.Volumes{
 		Allowed: []string{"/srv/a,b"},
 		Shared:  []cove.Volume{{Source: "/a", Target: "/data/a", Write: true}, {Source: "/b", Target: "/data/b"}},
+		Size:    cove.GiB, Files: 100_000, Most: 100,
 	}, c.Volumes); diff != "" {
 		t.Error(diff)
 	}

@@ -132,7 +132,7 @@ var areas = []struct {
 	title string
 	paths *regexp.Regexp
 }{
-	{"Sessions, their life and their numbers", regexp.MustCompile(`^/api/sandboxes(/\{id\}(/(renew|start|stop|pause|resume|stats|fork|snapshot))?)?$|^/api/snapshots`)},
+	{"Sessions, their life and their numbers", regexp.MustCompile(`^/api/sandboxes(/\{id\}(/(renew|start|stop|pause|resume|stats|fork|snapshot))?)?$|^/api/snapshots|^/api/named-volumes`)},
 	{"Programs and what they print", regexp.MustCompile(`/(execute|processes|output|terminal)\b`)},
 	{"Code that remembers", regexp.MustCompile(`/(code|contexts)\b|/run_python_code$`)},
 	{"Files of a session", regexp.MustCompile(`/(files|archive|upload)\b`)},
