@@ -145,7 +145,9 @@ func (e *Engine) watchVolumes(ctx context.Context) (int64, error) {
 		if err == nil {
 			over, err = e.overLimit(ctx, rec)
 		}
-		failed = errors.Join(failed, err)
+		if cove.CodeOf(err) != cove.NotFound { // who opens it the next time is told
+			failed = errors.Join(failed, err)
+		}
 		if !over {
 			continue
 		}

@@ -143,11 +143,12 @@ func TestMeasure(t *testing.T) {
 // nest makes folders in one another, more than a path has room for.
 func nest(t *testing.T, path string, depth int) {
 	t.Helper()
+	name := strings.Repeat("d", 200)
 	at, err := os.OpenRoot(path)
 	check(t, err)
 	for range depth {
-		check(t, at.Mkdir("d", 0o700))
-		next, err := at.OpenRoot("d")
+		check(t, at.Mkdir(name, 0o700))
+		next, err := at.OpenRoot(name)
 		check(t, err)
 		check(t, next.WriteFile("f", []byte("x"), 0o600))
 		check(t, at.Close())
@@ -158,7 +159,7 @@ func nest(t *testing.T, path string, depth int) {
 
 func TestDeepFolders(t *testing.T) {
 	d, id, path := folder(t)
-	nest(t, path, 3000)
+	nest(t, path, 200)
 	f, err := d.Measure(t.Context(), id, plenty)
 	check(t, err)
 	if !f.Unseen {
@@ -181,7 +182,7 @@ func TestRemove(t *testing.T) {
 		check(t, os.WriteFile(filepath.Join(path, name, "sub", name), nil, 0o600))
 		check(t, os.Symlink(outside, filepath.Join(path, name, "sub", "link")))
 	}
-	for i := range 3000 {
+	for i := range 1100 {
 		check(t, os.WriteFile(filepath.Join(path, fmt.Sprint(i)), nil, 0o600))
 	}
 	check(t, os.MkdirAll(filepath.Join(path, "shut", "in", "deep"), 0o755))
