@@ -167,7 +167,7 @@ func (s *server) alone(h http.Handler) http.Handler {
 // e2bFace is what E2B's clients find.
 func (s *server) e2bFace() *e2bapi.Handler {
 	cfg := e2bapi.Config{
-		Platform: s.parts.engine.As, Authenticate: s.keys.Authenticate, Owner: s.ownerOf, Live: s.live, Watch: s.watch.Follow,
+		Platform: s.parts.engine.As, Authenticate: s.keys.Authenticate, Owner: s.ownerOf, Key: s.whoIs, Live: s.live, Watch: s.watch.Follow,
 		CodeTemplate: s.codeTemplate, Secrets: func(cove.Principal) []string { return slices.Sorted(maps.Keys(s.cfg.Secrets)) },
 		Secret: s.book.Derive("e2b"), Domain: s.domain, Network: cove.NetworkMode(s.cfg.Faces.E2BNetwork),
 		Begin: s.telemetry.Request, End: s.e2bAnswered, Logger: s.Logger,

@@ -16,6 +16,7 @@ const (
 	kindAccess  = "access"  // envd and the interpreter
 	kindTraffic = "traffic" // other ports of the sandbox
 	kindUpload  = "upload"  // files of a template that is built
+	kindVolume  = "volume"  // files of a volume
 )
 
 // Token returns the token of a kind for what has this name, which is good as long as

@@ -21,6 +21,9 @@ type Config struct {
 	// Owner returns who owns a session, as his key is now: calls that show the
 	// session's token act for him. A session that is not there is NotFound.
 	Owner func(ctx context.Context, id cove.ID) (p cove.Principal, done func(), err error)
+	// Key returns whom a key of this name stands for now. Tokens of volumes name one.
+	// nil: the files of volumes are not to be had.
+	Key func(ctx context.Context, name string) (p cove.Principal, done func(), err error)
 	// Live yields the sessions that a signature may be one of where neither host nor
 	// header names one. nil: none.
 	Live func(ctx context.Context) iter.Seq[cove.ID]

@@ -23,12 +23,9 @@ type newSandbox struct {
 	AutoResume struct {
 		Enabled bool `json:"enabled"`
 	} `json:"autoResume"`
-	Volumes []struct {
-		Name string `json:"name"`
-		Path string `json:"path"`
-	} `json:"volumeMounts"`
-	IAM json.RawMessage `json:"iam"`
-	MCP json.RawMessage `json:"mcp"`
+	Volumes []volumeMount   `json:"volumeMounts"`
+	IAM     json.RawMessage `json:"iam"`
+	MCP     json.RawMessage `json:"mcp"`
 }
 
 // Times of sandboxes.
@@ -66,7 +63,7 @@ func specOf(b newSandbox, usual cove.NetworkMode) (cove.Spec, error) {
 		Network: network, Env: b.Env, Metadata: b.Metadata, Wake: b.AutoResume.Enabled,
 		// Their timeout is when a sandbox ends, whatever it does, and the only end there is.
 		Idle: idle, FixedEnd: true, Lifetime: longestTime,
-		PublicPorts: b.Network.Public == nil || *b.Network.Public,
+		PublicPorts: b.Network.Public == nil || *b.Network.Public, Volumes: volumesOf(b.Volumes),
 	}
 	switch {
 	case b.AutoPause && b.KeepMemory != nil && !*b.KeepMemory:
@@ -84,8 +81,6 @@ func (b newSandbox) unsupported() error {
 		return notHere("iam", "workload identities")
 	case isThere(b.MCP) || b.Template == "mcp-gateway":
 		return notHere("mcp", "gateway inside").Remedy("use this server's own MCP at /mcp")
-	case len(b.Volumes) > 0:
-		return notHere("volumeMounts", "named volumes")
 	}
 	return nil
 }

@@ -65,9 +65,11 @@ func typeOf(mode fs.FileMode) string {
 	}
 }
 
+// sandboxUser is the number of the one user of a sandbox.
+const sandboxUser = 1000
+
 // nameOf is who has a number: the sandbox has one user beside root.
 func nameOf(id int) string {
-	const sandboxUser = 1000
 	switch {
 	case id == 0:
 		return "root"

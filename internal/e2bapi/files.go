@@ -50,16 +50,25 @@ type written struct {
 func (c *call) writeFiles() error {
 	b := c.upload()
 	list, err := c.write(b)
-	if err = b.settle(err); err != nil {
-		if lost(err) {
-			_ = c.control().SetReadDeadline(time.Now().Add(linger)) // for what is still sent
-			return err
-		}
-		b.refuse(statusOf(err), err)
+	if err = c.settled(b, err); err != nil {
 		return err
 	}
 	c.answer(http.StatusOK, list)
 	return nil
+}
+
+// settled ends the use of a body. What went wrong is told though the client may still
+// be sending.
+func (c *call) settled(b *body, err error) error {
+	err = b.settle(err)
+	switch {
+	case err == nil:
+	case lost(err):
+		_ = c.control().SetReadDeadline(time.Now().Add(linger)) // for what is still sent
+	default:
+		b.refuse(statusOf(err), err)
+	}
+	return err
 }
 
 // write reads a body that is a file, or a form with files.

@@ -147,15 +147,22 @@ func (c *call) listDir(ctx context.Context, in listMessage) (entriesMessage, err
 		return entriesMessage{}, err
 	}
 	out := entriesMessage{Entries: []entry{}}
-	size := 0
-	for info, err := range c.files().List(ctx, name, max(in.Depth, 1)) {
+	err = c.below(ctx, name, max(in.Depth, 1), func(info cove.FileInfo) { out.Entries = append(out.Entries, entryOf(ctx, c.files(), info)) })
+	return out, err
+}
+
+// below visits what is in a directory, as much as one list can hold.
+func (c *call) below(ctx context.Context, name string, depth int, visit func(cove.FileInfo)) error {
+	count, size := 0, 0
+	for info, err := range c.files().List(ctx, name, depth) {
 		if err != nil {
-			return entriesMessage{}, err
+			return err
 		}
-		if size += len(info.Path) + len(info.Link); len(out.Entries) == maxEntries || size > maxListBytes {
-			return entriesMessage{}, cove.Errorf(cove.Exhausted, "%.200q holds more than one list can", outward(name)).Remedy("list its directories one by one")
+		count, size = count+1, size+len(info.Path)+len(info.Link)
+		if count > maxEntries || size > maxListBytes {
+			return cove.Errorf(cove.Exhausted, "%.200q holds more than one list can", outward(name)).Remedy("list its directories one by one")
 		}
-		out.Entries = append(out.Entries, entryOf(ctx, c.files(), info))
+		visit(info)
 	}
-	return out, nil
+	return nil
 }

@@ -35,12 +35,15 @@ type action func(c *call) error
 // New returns the face.
 func New(cfg Config) *Handler {
 	h := &Handler{cfg: cfg.withDefaults(), control: http.NewServeMux(), code: http.NewServeMux(), envd: map[string]action{}, started: time.Now().UTC(), search: make(chan nothing, 1)}
-	for _, routes := range []map[string]action{controlRoutes(), templateRoutes()} {
+	for _, routes := range []map[string]action{controlRoutes(), templateRoutes(), volumeRoutes()} {
 		for pattern, do := range routes {
 			h.control.Handle(pattern, h.byKey(pattern, do))
 		}
 	}
 	h.control.Handle("PUT /templates/{id}/upload/{build}/{hash}", h.upload())
+	for pattern, do := range contentRoutes() {
+		h.control.Handle(pattern, h.byVolumeToken(pattern, do))
+	}
 	h.control.Handle("/", h.noRoute())
 	for pattern, do := range interpreterRoutes() {
 		h.code.Handle(pattern, h.byToken(pattern, do))

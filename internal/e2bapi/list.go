@@ -35,6 +35,7 @@ type listedSandbox struct {
 	State    string            `json:"state"`
 	Version  string            `json:"envdVersion"`
 	Metadata map[string]string `json:"metadata"`
+	Volumes  []volumeMount     `json:"volumeMounts"`
 }
 
 // detail is all about one sandbox.
@@ -70,7 +71,7 @@ func listed(s *cove.Session) listedSandbox {
 		Template: templateOf(s), Alias: s.Spec.Template, Sandbox: string(s.ID), Client: clientID,
 		Started: s.CreatedAt.UTC(), Ends: sandboxEnd(s).UTC(), CPUs: cpusOf(s),
 		Memory: int64(s.Spec.Resources.Memory / cove.MiB), Disk: int64(s.Spec.Workspace.Size / cove.MiB),
-		State: stateOf(s.State), Version: envdVersion, Metadata: s.Spec.Metadata,
+		State: stateOf(s.State), Version: envdVersion, Metadata: s.Spec.Metadata, Volumes: mountsOf(s.Spec),
 	}
 	if l.Metadata == nil {
 		l.Metadata = map[string]string{}
@@ -203,7 +204,7 @@ func readMetadata(text string) (map[string]string, error) {
 
 func (l listQuery) wants(s *cove.Session) bool {
 	state := stateOf(s.State)
-	return state != "" && (len(l.states) == 0 || slices.Contains(l.states, state)) &&
+	return state != "" && s.Spec.User != volumeUser && (len(l.states) == 0 || slices.Contains(l.states, state)) &&
 		(l.template == "" || l.template == s.Spec.Template || l.template == templateOf(s)) &&
 		(l.after.IsZero() || s.CreatedAt.After(l.after))
 }

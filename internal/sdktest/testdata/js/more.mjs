@@ -1,5 +1,5 @@
 import * as e2b from 'e2b'
-import { absent, box, is, ok, show, skip, test, unsupported } from './suite.mjs'
+import { absent, box, fails, is, ok, show, skip, test, unsupported } from './suite.mjs'
 
 const { Secret, Template, Volume } = e2b
 const name = (kind) => `${kind}-${Date.now().toString(36)}`
@@ -34,9 +34,7 @@ test('template_build', async () => {
 
 test('volume', async () => {
   absent(Volume)
-  const made = Volume.create(name('vol'))
-  await made.catch(() => unsupported(made, /there is no POST/))
-  const v = await made
+  const v = await Volume.create(name('vol'))
   try {
     await v.writeFile('/a.txt', 'shared')
     is(await v.readFile('/a.txt'), 'shared', 'content')
@@ -48,6 +46,30 @@ test('volume', async () => {
   } finally {
     is(await Volume.destroy(v.volumeId), true, 'destroy')
   }
+})
+
+test('volume_files', async () => {
+  absent(Volume)
+  const made = await Volume.create(name('vol'))
+  try {
+    const v = await Volume.connect(made.volumeId)
+    is((await Volume.getInfo(made.volumeId)).name, made.name, 'name')
+    await v.makeDir('/deep/er', { force: true, mode: 0o750 })
+    is((await v.getInfo('/deep/er')).mode, 0o750, 'mode of a folder')
+    const bytes = new Uint8Array([0, 255, 10, 13])
+    const wrote = await v.writeFile('/deep/er/b.bin', bytes.buffer, { mode: 0o600 })
+    is([wrote.path, wrote.type, wrote.size, wrote.mode], ['/deep/er/b.bin', 'file', 4, 0o600], 'what was written')
+    is([...(await v.readFile('/deep/er/b.bin', { format: 'bytes' }))], [...bytes], 'bytes')
+    is((await v.list('/', { depth: 3 })).map((e) => e.path), ['/deep', '/deep/er', '/deep/er/b.bin'], 'list')
+    is((await v.updateMetadata('/deep/er/b.bin', { mode: 0o640 })).mode, 0o640, 'mode')
+    await v.remove('/deep')
+    is(await v.exists('/deep'), false, 'exists')
+    await fails(v.readFile('/none'), 'VolumePathNotFoundError')
+    await fails(Volume.create(made.name), 'VolumeError')
+  } finally {
+    is(await Volume.destroy(made.volumeId), true, 'destroy')
+  }
+  is(await Volume.destroy(made.volumeId), false, 'destroy again')
 })
 
 test('secret', async () => {

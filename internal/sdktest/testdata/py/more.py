@@ -4,7 +4,7 @@ import time
 import e2b
 from e2b import Template
 
-from suite import NEW, absent, box, ok, same, show, skip, test, unsupported
+from suite import NEW, absent, box, fails, ok, same, show, skip, test, unsupported
 
 
 def unique(kind):
@@ -44,10 +44,7 @@ def template_build():
 @test
 def volume():
     absent(hasattr(e2b, "Volume"))
-    try:
-        v = e2b.Volume.create(unique("vol"))
-    except e2b.VolumeException:
-        unsupported(lambda: e2b.Volume.create(unique("vol")), ["there is no POST"])
+    v = e2b.Volume.create(unique("vol"))
     try:
         v.write_file("/a.txt", "shared")
         same(v.read_file("/a.txt"), "shared", "content")
@@ -59,6 +56,29 @@ def volume():
             s.kill()
     finally:
         same(e2b.Volume.destroy(v.volume_id), True, "destroy")
+
+
+@test
+def volume_files():
+    absent(hasattr(e2b, "Volume"))
+    made = e2b.Volume.create(unique("vol"))
+    try:
+        v = e2b.Volume.connect(made.volume_id)
+        same(e2b.Volume.get_info(made.volume_id).name, made.name, "name")
+        v.make_dir("/deep/er", force=True, mode=0o750)
+        same(v.get_info("/deep/er").mode, 0o750, "mode of a folder")
+        wrote = v.write_file("/deep/er/b.bin", b"\x00\xff\n\r", mode=0o600)
+        same((wrote.path, wrote.size, wrote.mode), ("/deep/er/b.bin", 4, 0o600), "what was written")
+        same(bytes(v.read_file("/deep/er/b.bin", format="bytes")), b"\x00\xff\n\r", "bytes")
+        same([e.path for e in v.list("/", depth=3)], ["/deep", "/deep/er", "/deep/er/b.bin"], "list")
+        same(v.update_metadata("/deep/er/b.bin", mode=0o640).mode, 0o640, "mode")
+        v.remove("/deep")
+        same(v.exists("/deep"), False, "exists")
+        fails(lambda: v.read_file("/none"), "VolumePathNotFoundException")
+        fails(lambda: e2b.Volume.create(made.name), "VolumeException")
+    finally:
+        same(e2b.Volume.destroy(made.volume_id), True, "destroy")
+    same(e2b.Volume.destroy(made.volume_id), False, "destroy again")
 
 
 @test

@@ -1,0 +1,329 @@
+package e2bapi
+
+import (
+	"crypto/subtle"
+	"encoding/base64"
+	"io/fs"
+	"net/http"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cove-sandbox/cove"
+)
+
+// contentRoutes are the routes about the files of a volume.
+func contentRoutes() map[string]action {
+	const at = " /volumecontent/{id}/"
+	return map[string]action{
+		"GET" + at + "dir":     (*call).listVolume,
+		"POST" + at + "dir":    (*call).makeVolumeDir,
+		"GET" + at + "path":    (*call).statVolume,
+		"PATCH" + at + "path":  (*call).changeVolume,
+		"DELETE" + at + "path": (*call).removeVolume,
+		"GET" + at + "file":    (*call).readVolume,
+		"PUT" + at + "file":    (*call).writeVolume,
+	}
+}
+
+// The session through which the files of a volume are reached: what is in a volume is
+// as hostile as what is in a sandbox, so nobody but a sandbox opens it.
+const (
+	volumeUser = "e2b-volumes" // whose session it is, beside the volume's id
+	volumeRoot = "/volume"     // where it has the volume
+	volumeIdle = time.Minute   // how long it stays when nobody asks
+)
+
+// volumeToken is what the caller of this name shows for the files of a volume. It
+// names its caller, so that it is good for as long as his key.
+func (h *Handler) volumeToken(name string, id cove.ID) string {
+	who := base64.RawURLEncoding.EncodeToString([]byte(name))
+	return who + "." + Token(h.cfg.Secret, kindVolume, string(id)+"\x00"+name)
+}
+
+// holder is the caller whom a volume's token names.
+func (h *Handler) holder(r *http.Request, id cove.ID) (string, bool) {
+	token := keyOf(r.Header)
+	who, _, _ := strings.Cut(token, ".")
+	name, err := base64.RawURLEncoding.DecodeString(who)
+	return string(name), err == nil && subtle.ConstantTimeCompare([]byte(token), []byte(h.volumeToken(string(name), id))) == 1
+}
+
+// byVolumeToken serves a route about the files of a volume for whom the token names, as
+// his key is now.
+func (h *Handler) byVolumeToken(route string, do action) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c := h.resume(w, r)
+		name, ok := h.holder(r, cove.ID(r.PathValue("id")))
+		if !ok || h.cfg.Key == nil {
+			c.act(route, cove.Principal{}, nil, cove.Errorf(cove.Unauthenticated, "the token is not that of this volume").
+				Remedy("connect to the volume with your key, which gives one"), nil)
+			return
+		}
+		who, done, err := h.cfg.Key(r.Context(), name)
+		c.act(route, who, done, err, func(c *call) error {
+			if err := c.enterVolume(); err != nil {
+				return err
+			}
+			return do(c)
+		})
+	})
+}
+
+// enterVolume makes the call one of the session that has the volume.
+func (c *call) enterVolume() error {
+	v, err := c.namedVolume()
+	if err != nil {
+		return err
+	}
+	s, err := c.platform.Sessions().Open(c.r.Context(), cove.OpenRequest{Spec: cove.Spec{
+		User: volumeUser, Thread: string(v.ID), Idle: volumeIdle, Network: cove.Network{Mode: cove.NetworkNone},
+		Volumes: []cove.Volume{{Name: v.Name, Target: volumeRoot, Write: true}},
+	}})
+	if err != nil {
+		return err
+	}
+	c.id = s.ID
+	return nil
+}
+
+// volumePath is the name of the file that the query names, which begins at the volume.
+func (c *call) volumePath() (string, error) {
+	name := c.r.URL.Query().Get("path")
+	if name == "" {
+		return "", cove.InvalidField("path", "is missing")
+	}
+	return inward(path.Join(volumeRoot, path.Clean("/"+name)))
+}
+
+// volumeEntry describes a file of a volume.
+type volumeEntry struct {
+	Name     string    `json:"name"`
+	Path     string    `json:"path"`
+	Type     string    `json:"type"`
+	Size     int64     `json:"size"`
+	Mode     uint32    `json:"mode"`
+	UID      int       `json:"uid"`
+	GID      int       `json:"gid"`
+	Accessed time.Time `json:"atime"`
+	Modified time.Time `json:"mtime"`
+	Changed  time.Time `json:"ctime"`
+	Target   string    `json:"target,omitempty"`
+}
+
+// volumeEntryOf describes a file. Of its times we know when it was written.
+func volumeEntryOf(info cove.FileInfo) volumeEntry {
+	name := path.Join("/", strings.TrimPrefix(info.Path, volumeRoot))
+	at := info.Modified.UTC()
+	return volumeEntry{
+		Name: path.Base(name), Path: name, Type: volumeType(info.Mode), Size: int64(info.Size), Mode: uint32(info.Mode.Perm()),
+		UID: max(0, info.UID), GID: max(0, info.GID), Accessed: at, Modified: at, Changed: at, Target: info.Link,
+	}
+}
+
+func volumeType(mode fs.FileMode) string {
+	switch {
+	case mode.IsRegular():
+		return "file"
+	case mode.IsDir():
+		return "directory"
+	case mode&fs.ModeSymlink != 0:
+		return "symlink"
+	default:
+		return "unknown"
+	}
+}
+
+// tellVolume answers with what a file of a volume is now.
+func (c *call) tellVolume(status int, name string) error {
+	info, err := c.files().Stat(c.r.Context(), name)
+	if err != nil {
+		return err
+	}
+	c.answer(status, volumeEntryOf(info))
+	return nil
+}
+
+func (c *call) statVolume() error {
+	name, err := c.volumePath()
+	if err != nil {
+		return err
+	}
+	return c.tellVolume(http.StatusOK, name)
+}
+
+func (c *call) listVolume() error {
+	name, err := c.volumePath()
+	if err != nil {
+		return err
+	}
+	depth := 1
+	if text := c.r.URL.Query().Get("depth"); text != "" {
+		if depth, err = strconv.Atoi(text); err != nil || depth < 1 {
+			return cove.InvalidField("depth", "%q is not a number from 1 on", clip(text))
+		}
+	}
+	out := []volumeEntry{}
+	err = c.below(c.r.Context(), name, depth, func(info cove.FileInfo) { out = append(out, volumeEntryOf(info)) })
+	if err != nil {
+		return err
+	}
+	c.answer(http.StatusOK, out)
+	return nil
+}
+
+func (c *call) readVolume() error {
+	name, err := c.volumePath()
+	if err != nil {
+		return err
+	}
+	content, size, err := c.openFile(c.r.Context(), name)
+	if err != nil {
+		return err
+	}
+	defer content.Close() //nolint:errcheck // only read
+	return c.download(content, size)
+}
+
+// writeVolume replaces a file, with the folders above it.
+func (c *call) writeVolume() error {
+	b := c.upload()
+	name, err := c.writeVolumeFile(b)
+	if err = c.settled(b, err); err != nil {
+		return err
+	}
+	return c.tellVolume(http.StatusCreated, name)
+}
+
+func (c *call) writeVolumeFile(b *body) (string, error) {
+	name, err := c.volumePath()
+	if err != nil {
+		return "", err
+	}
+	want, err := ownership(c.r.URL.Query().Get)
+	if err != nil {
+		return "", err
+	}
+	to, mode, err := landing(c.r.Context(), c.files(), name)
+	if err != nil {
+		return "", err
+	}
+	if want != nil {
+		mode = *want
+	}
+	return to, c.files().Write(c.r.Context(), to, b, mode)
+}
+
+// makeVolumeDir makes a folder. Those above it are made only by force.
+func (c *call) makeVolumeDir() error {
+	name, err := c.volumePath()
+	if err != nil {
+		return err
+	}
+	q := c.r.URL.Query()
+	mode, err := ownership(q.Get)
+	if err != nil {
+		return err
+	}
+	force := q.Get("force") == "true"
+	switch info, err := find(c.r.Context(), c.files(), name); {
+	case err == nil && force && info.Mode.IsDir():
+	case err == nil:
+		return cove.Errorf(cove.Conflict, "%.200s exists already", q.Get("path"))
+	case cove.CodeOf(err) != cove.NotFound || lost(err):
+		return err
+	}
+	if !force {
+		if _, err := c.files().Stat(c.r.Context(), path.Dir(name)); err != nil {
+			return err
+		}
+	}
+	if err := c.files().Mkdir(c.r.Context(), name); err != nil {
+		return err
+	}
+	if err := c.chmod(name, mode); err != nil {
+		return err
+	}
+	return c.tellVolume(http.StatusCreated, name)
+}
+
+// changeVolume sets the permissions of a file.
+func (c *call) changeVolume() error {
+	name, err := c.volumePath()
+	if err != nil {
+		return err
+	}
+	var b map[string]*int64
+	if err := c.body(&b); err != nil {
+		return err
+	}
+	mode, err := ownership(func(field string) string {
+		if n := b[field]; n != nil {
+			return strconv.FormatInt(*n, 10)
+		}
+		return ""
+	})
+	if err != nil {
+		return err
+	}
+	if _, err := c.files().Stat(c.r.Context(), name); err != nil {
+		return err
+	}
+	if err := c.chmod(name, mode); err != nil {
+		return err
+	}
+	return c.tellVolume(http.StatusOK, name)
+}
+
+// ownership reads the permissions that a caller asks for, nil for none, and refuses
+// every owner but the one that there is.
+func ownership(get func(field string) string) (*fs.FileMode, error) {
+	for _, field := range []string{"uid", "gid"} {
+		if text := get(field); text != "" && text != strconv.Itoa(sandboxUser) {
+			return nil, cove.Errorf(cove.Unsupported, "%s: the files of a volume belong to the one user of sandboxes, who has the number %d", field, sandboxUser).
+				With("field", field).Remedy("leave it out")
+		}
+	}
+	text := get("mode")
+	if text == "" {
+		return nil, nil //nolint:nilnil // nobody asked
+	}
+	n, err := strconv.ParseUint(text, 10, 32)
+	if err != nil || n > uint64(fs.ModePerm) {
+		return nil, cove.InvalidField("mode", "%q is not a number from 0 to %d, which is 0o777", clip(text), uint64(fs.ModePerm))
+	}
+	mode := fs.FileMode(n)
+	return &mode, nil
+}
+
+// chmod sets permissions as a program of the sandbox does.
+func (c *call) chmod(name string, mode *fs.FileMode) error {
+	if mode == nil {
+		return nil
+	}
+	done, err := c.platform.Processes(c.id).Exec(c.r.Context(), cove.ExecRequest{Argv: []string{"chmod", strconv.FormatUint(uint64(*mode), 8), name}})
+	switch {
+	case err != nil:
+		return err
+	case done.ExitCode != 0:
+		return cove.Errorf(cove.Denied, "the permissions cannot be changed: %.200s", strings.TrimSpace(string(done.Stderr.Data)))
+	}
+	return nil
+}
+
+// removeVolume removes a file or a folder.
+func (c *call) removeVolume() error {
+	name, err := c.volumePath()
+	if err != nil {
+		return err
+	}
+	if name == volumeRoot {
+		return cove.InvalidField("path", "the volume itself stays; destroy it, or remove what is in it")
+	}
+	if err := c.files().Remove(c.r.Context(), name); err != nil {
+		return err
+	}
+	c.done()
+	return nil
+}
