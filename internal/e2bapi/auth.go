@@ -44,6 +44,11 @@ func keyOf(header http.Header) string {
 		}
 		return keys[0]
 	}
+	return bearerOf(header)
+}
+
+// bearerOf returns the token in Authorization, if it is one.
+func bearerOf(header http.Header) string {
 	scheme, secret, _ := strings.Cut(header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") || len(header.Values("Authorization")) > 1 {
 		return ""

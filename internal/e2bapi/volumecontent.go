@@ -44,7 +44,7 @@ func (h *Handler) volumeToken(name string, id cove.ID) string {
 
 // holder is the caller whom a volume's token names.
 func (h *Handler) holder(r *http.Request, id cove.ID) (string, bool) {
-	token := keyOf(r.Header)
+	token := bearerOf(r.Header)
 	who, _, _ := strings.Cut(token, ".")
 	name, err := base64.RawURLEncoding.DecodeString(who)
 	return string(name), err == nil && subtle.ConstantTimeCompare([]byte(token), []byte(h.volumeToken(string(name), id))) == 1
