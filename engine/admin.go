@@ -166,11 +166,17 @@ func (p admin) Tasks(ctx context.Context) ([]cove.TaskStatus, error) {
 	})
 }
 
-// ControlTask implements [cove.Admin].
+// ControlTask implements [cove.Admin]. Who has tasks run waits for what the expiry
+// task handed on, too.
 func (p admin) ControlTask(ctx context.Context, name string, do cove.TaskVerb) ([]cove.TaskStatus, error) {
 	return act(ctx, p.v, p.does(cove.AdminControlTask), func(ctx context.Context, _ *step) ([]cove.TaskStatus, error) {
 		if err := p.v.e.tasks.Control(ctx, name, do); err != nil {
 			return nil, err
+		}
+		if do == cove.RunTask && (name == "" || name == taskExpiry) {
+			if err := p.v.e.rests.wait(ctx); err != nil {
+				return nil, err
+			}
 		}
 		return p.v.e.tasks.Status(), nil
 	})

@@ -28,6 +28,7 @@ type Engine struct {
 	warmth  warmth
 	volumes volumeDesk
 	alarm   alarm
+	rests   rests
 	began   time.Time
 
 	mu     sync.RWMutex
@@ -55,6 +56,7 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	e.rooms.init()
 	e.places.init()
 	e.volumes.init()
+	e.rests.init(e.restDue, e.alarmAgain)
 	e.tenants.store = cfg.Store
 	e.pool = pool.New(pool.Config{Size: cfg.PoolSize, Max: cfg.MaxPool, Prepare: e.prepareWarm})
 	if err := e.recover(ctx); err != nil {
@@ -64,16 +66,19 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 		return nil, err
 	}
 	e.tasks = task.Start(cfg.Logger, e.chores()...)
-	e.alarm.start(func() { e.tasks.Kick("expiry") })
+	e.alarm.start(func() { e.tasks.Kick(taskExpiry) })
 	for _, l := range e.snapshotLeases() {
 		e.alarmFor(l)
 	}
 	return e, nil
 }
 
+// taskExpiry is the task that ends sessions.
+const taskExpiry = "expiry"
+
 // chores are the background tasks.
 func (e *Engine) chores() []task.Task {
-	expiry := task.Task{Name: "expiry", Every: e.cfg.CleanupInterval, Run: e.expire}
+	expiry := task.Task{Name: taskExpiry, Every: e.cfg.CleanupInterval, Run: e.expire}
 	if e.cfg.untouched() {
 		return []task.Task{expiry}
 	}
@@ -110,6 +115,7 @@ func (e *Engine) Close(ctx context.Context) error {
 
 	e.alarm.stop()
 	e.tasks.Close()
+	e.rests.close()
 	e.runs.close()
 	e.closePlaces(ctx)
 	e.closeRooms(ctx)

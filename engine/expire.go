@@ -11,36 +11,36 @@ import (
 
 // expire ends the sessions whose time is up, or whose sandbox has died, and the
 // clean rooms and places that nobody uses. Sessions that are to be paused or stopped
-// instead are.
+// instead are handed on, and those of earlier runs are counted when they rest.
 func (e *Engine) expire(ctx context.Context) (int64, error) {
 	e.coolOff(ctx, time.Now())
-	var n atomic.Int64
-	var due []*lease
-	var failed error
-	look := func(l *lease, do func(context.Context, *lease) (bool, error)) error {
-		done, err := do(ctx, l)
-		if done {
-			n.Add(1)
-		}
-		e.alarmAgain(l, err)
-		return err
-	}
+	var over []*lease
 	for _, l := range e.snapshotLeases() {
-		_, over := l.over(time.Now())
+		_, ends := l.over(time.Now())
 		switch {
-		case ctx.Err() != nil: // the task ends
-		case over:
-			failed = errors.Join(failed, look(l, e.expireOne))
+		case ends:
+			over = append(over, l)
 		case l.isDue(time.Now()):
-			due = append(due, l)
+			e.rests.add(l)
 		default:
 			e.alarmFor(l)
 		}
 	}
-	// Writing files into an archive takes long. Nobody waits for another's.
-	failed = errors.Join(failed, inParallel(due, func(l *lease) error { return look(l, e.restDue) }))
-	n.Add(e.endPlaces(ctx, time.Now().Add(-placeIdle)))
-	return n.Load() + e.endRooms(ctx, time.Now().Add(-roomIdle)), failed
+	var ended atomic.Int64
+	failed := inParallel(over, func(l *lease) error {
+		if ctx.Err() != nil { // the task ends
+			return nil
+		}
+		done, err := e.expireOne(ctx, l)
+		if done {
+			ended.Add(1)
+		}
+		e.alarmAgain(l, err)
+		return err
+	})
+	rested, err := e.rests.report()
+	n := ended.Load() + rested + e.endPlaces(ctx, time.Now().Add(-placeIdle))
+	return n + e.endRooms(ctx, time.Now().Add(-roomIdle)), errors.Join(failed, err)
 }
 
 // endDead ends the sessions whose sandboxes died, for the room that they take. It

@@ -25,6 +25,7 @@ type lease struct {
 	rec       cove.Session               // guarded by mu, as all below
 	sandbox   cove.Sandbox               // nil unless Running or Paused
 	resting   bool                       // it is being stopped: nothing new begins inside
+	ending    bool                       // its time is up, and it is being paused or stopped for that
 	runsLines string                     // the shell of the sandbox
 	ticket    *admission.Ticket          // room at the gate; nil unless there is a sandbox
 	busy      int                        // actions under way inside

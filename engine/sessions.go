@@ -77,24 +77,27 @@ func each[T any](list []T) iter.Seq2[T, error] {
 	}
 }
 
-// Renew implements [cove.Sessions].
+// Renew implements [cove.Sessions]. Where the session's time is up, it waits for what
+// that leads to: the answer says how the session is then.
 func (p sessions) Renew(ctx context.Context, id cove.ID, d time.Duration) (*cove.Session, error) {
 	return act(ctx, p.v, on(cove.SessionRenew, id), func(ctx context.Context, st *step) (*cove.Session, error) {
 		if d < 0 || d > 366*24*time.Hour {
 			return nil, cove.InvalidField("timeout_minutes", "%s is not a time to renew for; use more than 0", d)
 		}
 		l := st.lease
-		l.change(func(s *cove.Session) {
-			if d == 0 {
-				d = s.Spec.Idle
+		if !l.renew(d, false) {
+			if err := l.takeTurn(ctx); err != nil {
+				return nil, err
 			}
-			s.LastActivity = time.Now()
-			at := s.LastActivity.Add(d)
-			if lasts(&s.Spec) && (s.State == cove.Paused || s.State == cove.Stopped) {
-				at = later(at, s.ExpiresAt) // a short time to work in does not end what is kept
+			defer l.giveTurn()
+			if s := l.view(); s.State == cove.Ended {
+				return nil, gone(s)
 			}
-			s.ExpiresAt = at
-		})
+			if cause, over := l.over(time.Now()); over {
+				return nil, gone(&cove.Session{Cause: cause})
+			}
+			l.renew(d, true)
+		}
 		if err := p.v.e.save(ctx, l); err != nil {
 			return nil, err
 		}

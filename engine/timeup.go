@@ -45,6 +45,45 @@ func (l *lease) isDue(now time.Time) bool {
 	return l.restsNow(now)
 }
 
+// beginEnd reports whether the session's time is up and it is to be paused or
+// stopped for that. If so, nobody moves its end until over is called. The caller
+// holds the turn.
+func (l *lease) beginEnd(now time.Time) (over func(), due bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.restsNow(now) {
+		return nil, false
+	}
+	l.ending = true
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.ending = false
+	}, true
+}
+
+// renew moves the session's end to a time from now on; 0 is its own. Without the
+// turn it leaves one alone whose time is up, which may be paused, stopped or ended
+// at this moment, and reports that.
+func (l *lease) renew(d time.Duration, hasTurn bool) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now, s := time.Now(), &l.rec
+	up := l.ending || s.State != cove.Creating && (l.timeUp(now) || l.lifeOver(now))
+	if up && !hasTurn {
+		return false
+	}
+	if d == 0 {
+		d = s.Spec.Idle
+	}
+	at := now.Add(d)
+	if lasts(&s.Spec) && (s.State == cove.Paused || s.State == cove.Stopped) {
+		at = later(at, s.ExpiresAt) // a short time to work in does not end what is kept
+	}
+	s.LastActivity, s.ExpiresAt = now, at
+	return true
+}
+
 // restDue pauses or stops a session whose time is up, unless somebody changes it:
 // that one is looked at again next time.
 func (e *Engine) restDue(ctx context.Context, l *lease) (bool, error) {
@@ -60,9 +99,11 @@ func (e *Engine) restDue(ctx context.Context, l *lease) (bool, error) {
 // is ended. The caller holds the turn.
 func (e *Engine) atEnd(ctx context.Context, l *lease) (done bool, err error) {
 	now := time.Now()
-	if !l.isDue(now) {
+	over, due := l.beginEnd(now)
+	if !due {
 		return false, nil
 	}
+	defer over()
 	s := l.view()
 	kind := "session.stopped"
 	if s.Spec.OnEnd == cove.EndPause {

@@ -12,7 +12,7 @@ import (
 // connectSandbox lets a sandbox go on, if it does not, and gives it time: one that runs is
 // never ended sooner for it.
 func (c *call) connectSandbox() error {
-	s, woken, err := c.wake()
+	s, woken, err := c.wake(false)
 	if err != nil {
 		return err
 	}
@@ -24,20 +24,20 @@ func (c *call) connectSandbox() error {
 	return nil
 }
 
-// resumeOnly is connectSandbox for clients that want to hear of a sandbox that runs.
+// resumeOnly is connectSandbox for clients that want to hear of a sandbox that runs. That
+// one gets no time from them.
 func (c *call) resumeOnly() error {
-	s, woken, err := c.wake()
+	s, _, err := c.wake(true)
 	if err != nil {
 		return err
-	}
-	if !woken {
-		return cove.Errorf(cove.Conflict, "sandbox %s runs already", s.ID)
 	}
 	c.answer(http.StatusCreated, c.h.sandboxOf(s))
 	return nil
 }
 
-func (c *call) wake() (s *cove.Session, woken bool, err error) {
+// wake lets the sandbox go on and gives it the time that the body asks for. If only one
+// that rests is wanted, one that runs is refused as it is.
+func (c *call) wake(restsOnly bool) (s *cove.Session, woken bool, err error) {
 	var b struct {
 		Timeout *float64 `json:"timeout"`
 		Memory  *bool    `json:"memory"`
@@ -52,20 +52,45 @@ func (c *call) wake() (s *cove.Session, woken bool, err error) {
 	if s, err = c.session(); err != nil {
 		return nil, false, err
 	}
-	ctx := c.r.Context()
+	if restsOnly && !rests(s) {
+		return nil, false, cove.Errorf(cove.Conflict, "sandbox %s runs already", s.ID)
+	}
+	// Its time may be up just now, or somebody may pause it: what Renew finds is how
+	// it is, and one that came to rest is woken once more.
+	for range maxWakes {
+		rested := rests(s)
+		woken = woken || rested
+		if s, err = c.rouse(s, b.Memory == nil || *b.Memory); err != nil {
+			return nil, false, err
+		}
+		if rested || sandboxEnd(s).Before(time.Now().Add(left)) {
+			if s, err = c.platform.Sessions().Renew(c.r.Context(), s.ID, left); err != nil {
+				return nil, false, err
+			}
+		}
+		if !rests(s) {
+			return s, woken, nil
+		}
+	}
+	return nil, false, cove.Errorf(cove.Conflict, "sandbox %s is paused as often as it is resumed", s.ID).Remedy("see who pauses it, and connect again")
+}
+
+// maxWakes bounds how often one call wakes a sandbox that comes to rest meanwhile.
+const maxWakes = 4
+
+// rests reports whether a sandbox is what clients call paused.
+func rests(s *cove.Session) bool { return s.State == cove.Paused || s.State == cove.Stopped }
+
+// rouse lets a sandbox go on that rests.
+func (c *call) rouse(s *cove.Session, memory bool) (*cove.Session, error) {
 	switch s.State {
 	case cove.Paused:
-		woken = true
-		s, err = c.thaw(ctx, s.ID, b.Memory == nil || *b.Memory)
+		return c.thaw(c.r.Context(), s.ID, memory)
 	case cove.Stopped:
-		woken = true
-		s, err = c.platform.Sessions().Start(ctx, s.ID)
+		return c.platform.Sessions().Start(c.r.Context(), s.ID)
 	case cove.Creating, cove.Running, cove.Failed, cove.Ended:
 	}
-	if err == nil && (woken || sandboxEnd(s).Before(time.Now().Add(left))) {
-		s, err = c.platform.Sessions().Renew(ctx, s.ID, left)
-	}
-	return s, woken, err
+	return s, nil
 }
 
 // thaw lets a paused sandbox go on, or begin anew with its files alone.
@@ -100,7 +125,7 @@ func (c *call) pause() error {
 	if err != nil {
 		return err
 	}
-	if s.State == cove.Paused || s.State == cove.Stopped {
+	if rests(s) {
 		return cove.Errorf(cove.Conflict, "sandbox %s is paused already", s.ID)
 	}
 	if b.Memory != nil && !*b.Memory {
@@ -153,13 +178,13 @@ func (c *call) renew(seconds *float64, laterOnly bool) error {
 	if err != nil {
 		return err
 	}
-	if s.State == cove.Paused || s.State == cove.Stopped {
-		return cove.Errorf(cove.NotFound, "sandbox %s is paused", s.ID).Remedy("connect to it, which gives it time")
-	}
-	if !laterOnly || sandboxEnd(s).Before(time.Now().Add(left)) {
-		if _, err := c.platform.Sessions().Renew(c.r.Context(), s.ID, left); err != nil {
+	if !rests(s) && (!laterOnly || sandboxEnd(s).Before(time.Now().Add(left))) {
+		if s, err = c.platform.Sessions().Renew(c.r.Context(), s.ID, left); err != nil {
 			return err
 		}
+	}
+	if rests(s) { // since just now, it may be
+		return cove.Errorf(cove.NotFound, "sandbox %s is paused", s.ID).Remedy("connect to it, which gives it time")
 	}
 	c.done()
 	return nil

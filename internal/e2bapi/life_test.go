@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -48,7 +49,95 @@ func TestTimeout(t *testing.T) {
 	r.refuses(http.StatusBadRequest, "not the JSON", "POST", at+"/refreshes", `x`)
 	r.refuses(http.StatusBadRequest, "timeout", "POST", at+"/connect", `{"timeout":-1}`)
 	r.refuses(http.StatusBadRequest, "not the JSON", "POST", at+"/connect", `x`)
-	r.refuses(http.StatusConflict, "runs already", "POST", at+"/resume", `{}`)
+	r.refuses(http.StatusConflict, "runs already", "POST", at+"/resume", `{"timeout":3600}`)
+	if got := r.ends(id); !about(got, 300*time.Second) {
+		t.Errorf("a call that was refused had it end in %s", got)
+	}
+}
+
+// atPause is a provider's hook that tells of a pause and holds it.
+func atPause(begun chan<- struct{}, goOn <-chan struct{}) func(*fake.Config) {
+	return func(c *fake.Config) {
+		c.Hook = func(step string, _ cove.ID) error {
+			if step == "pause" {
+				begun <- struct{}{}
+				<-goOn
+			}
+			return nil
+		}
+	}
+}
+
+// TestConnectAtTheEnd: who connects while a sandbox is paused because its time is up gets
+// one that runs.
+func TestConnectAtTheEnd(t *testing.T) {
+	begun, goOn, renews := make(chan struct{}, 1), make(chan struct{}), make(chan struct{}, 9)
+	r := serveWith(t, rigOptions{fake: atPause(begun, goOn), face: beforeRenew(func(context.Context, cove.Platform, cove.ID) { renews <- struct{}{} })})
+	id := r.create(`{"timeout":3600,"autoPause":true}`)
+	must(r.platform().Sessions().Renew(t.Context(), id, time.Millisecond))(t)
+	<-begun
+	go func() {
+		<-renews
+		close(goOn)
+	}()
+	r.wants(http.StatusCreated, nil, "POST", "/sandboxes/"+string(id)+"/connect", `{"timeout":600}`)
+	if s := r.session(id); s.State != cove.Running || !about(time.Until(s.ExpiresAt), 600*time.Second) {
+		t.Errorf("it is %s until %s", s.State, s.ExpiresAt)
+	}
+	r.health(id, http.StatusNoContent)
+}
+
+// TestConnectWhilePaused: what somebody pauses between a look and the renewal is woken,
+// and one that rests again and again is not said to run.
+func TestConnectWhilePaused(t *testing.T) {
+	var pauses atomic.Int32
+	r := serve(t, beforeRenew(func(ctx context.Context, p cove.Platform, id cove.ID) {
+		if pauses.Load() > 0 {
+			pauses.Add(-1)
+			must(p.Snapshots().Pause(ctx, id))(t)
+		}
+	}))
+	id := r.create(`{"timeout":300}`)
+	at := "/sandboxes/" + string(id)
+	pauses.Store(1)
+	r.wants(http.StatusCreated, nil, "POST", at+"/connect", `{"timeout":600}`)
+	if s := r.session(id); s.State != cove.Running {
+		t.Errorf("it is %s", s.State)
+	}
+	pauses.Store(1)
+	r.refuses(http.StatusNotFound, "paused", "POST", at+"/timeout", `{"timeout":900}`)
+	pauses.Store(1000)
+	r.refuses(http.StatusConflict, "as often as it is resumed", "POST", at+"/connect", `{"timeout":600}`)
+	if n := 1000 - pauses.Load(); n > 10 {
+		t.Errorf("it was woken %d times", n)
+	}
+}
+
+// beforeRenew has something happen between a call's look at a sandbox and its renewal.
+func beforeRenew(do func(context.Context, cove.Platform, cove.ID)) func(*e2bapi.Config) {
+	return func(c *e2bapi.Config) {
+		platform := c.Platform
+		c.Platform = func(p cove.Principal) cove.Platform { return meddled{platform(p), do} }
+	}
+}
+
+type meddled struct {
+	cove.Platform
+
+	do func(context.Context, cove.Platform, cove.ID)
+}
+
+func (m meddled) Sessions() cove.Sessions { return meddledSessions{m.Platform.Sessions(), m} }
+
+type meddledSessions struct {
+	cove.Sessions
+
+	m meddled
+}
+
+func (s meddledSessions) Renew(ctx context.Context, id cove.ID, d time.Duration) (*cove.Session, error) {
+	s.m.do(ctx, s.m.Platform, id)
+	return s.Sessions.Renew(ctx, id, d)
 }
 
 func TestPause(t *testing.T) {
