@@ -172,6 +172,9 @@ func (s *server) e2bFace() *e2bapi.Handler {
 		Secret: s.book.Derive("e2b"), Domain: s.domain, Network: cove.NetworkMode(s.cfg.Faces.E2BNetwork),
 		Begin: s.telemetry.Request, End: s.e2bAnswered, Logger: s.Logger,
 	}
+	if s.cfg.Server.PublicURL != "" {
+		cfg.Public = s.origins.public
+	}
 	if s.domain != "" {
 		cfg.Ports = s.openPorts(cfg.Secret)
 	}

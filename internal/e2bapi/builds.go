@@ -10,6 +10,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"net/url"
 	"os"
 	"path"
 	"slices"
@@ -201,15 +202,12 @@ func (c *call) buildFiles() error {
 	c.h.builds.mu.Lock()
 	present := one.files[hash] != ""
 	c.h.builds.mu.Unlock()
-	scheme := "http"
-	if c.r.TLS != nil {
-		scheme = "https"
-	}
-	link := scheme + "://" + c.r.Host + "/templates/" + name + "/upload/" + one.id + "/" + hash + "?token=" + Token(c.h.cfg.Secret, kindUpload, one.id+":"+hash)
+	to := c.h.origin(c.r).JoinPath("templates", name, "upload", one.id, hash)
+	to.RawQuery = url.Values{"token": {Token(c.h.cfg.Secret, kindUpload, one.id+":"+hash)}}.Encode()
 	c.answer(http.StatusCreated, struct {
 		Present bool   `json:"present"`
 		URL     string `json:"url,omitempty"`
-	}{present, link})
+	}{present, to.String()})
 	return nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"iter"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/cove-sandbox/cove"
@@ -42,6 +43,9 @@ type Config struct {
 	// Domain is the name below which sandboxes have hosts, with a port if it is not
 	// 443; "" means that headers alone tell sandboxes apart.
 	Domain string
+	// Public is where clients reach the control API that do not come by the domain: a
+	// proxy may stand in between. nil: where they came to.
+	Public *url.URL
 	// Ports serves the other ports of sandboxes below the domain. nil: none is
 	// reachable.
 	Ports http.Handler

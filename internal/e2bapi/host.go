@@ -3,6 +3,7 @@ package e2bapi
 import (
 	"net"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 
@@ -43,6 +44,20 @@ func (h *Handler) below(host string) (label string, ok bool) {
 		return "", false
 	}
 	return strings.CutSuffix(bare(host), "."+bare(h.cfg.Domain))
+}
+
+// origin is where a client that made a request reaches the control API again. No header
+// of a proxy is believed: that there is one with TLS in front is said by the domain, which
+// is reached over HTTPS alone, or by Public.
+func (h *Handler) origin(r *http.Request) *url.URL {
+	_, inDomain := h.below(r.Host)
+	switch {
+	case inDomain || r.TLS != nil:
+		return &url.URL{Scheme: "https", Host: r.Host}
+	case h.cfg.Public != nil:
+		return h.cfg.Public
+	}
+	return &url.URL{Scheme: "http", Host: r.Host}
 }
 
 // placeOf returns what a request is for. A header must not lead elsewhere than a host.

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/engine"
+	"github.com/cove-sandbox/cove/internal/e2bapi"
 )
 
 // rack keeps templates in memory, all of them ready.
@@ -172,6 +174,40 @@ func (r *rig) ended(name, id string) (end buildEnd) {
 		}
 	}
 	return end
+}
+
+// TestUploadLinks: a link to send files to leads to where the client comes from, also
+// through a proxy that has TLS where we have none.
+func TestUploadLinks(t *testing.T) {
+	const path = "/templates/app/files/0123456789abcdef0123"
+	public := must(url.Parse("https://cove.example.com/behind"))(t)
+	for name, c := range map[string]struct {
+		options rigOptions
+		host    string
+		want    string
+	}{
+		"plain":          {rigOptions{}, "box.example:8000", "http://box.example:8000/templates/app/upload/"},
+		"TLS":            {rigOptions{http2: true}, "box.example:8000", "https://box.example:8000/templates/app/upload/"},
+		"public":         {rigOptions{face: func(c *e2bapi.Config) { c.Public = public }}, "127.0.0.1:8000", "https://cove.example.com/behind/templates/app/upload/"},
+		"domain":         {rigOptions{face: func(c *e2bapi.Config) { c.Domain, c.Public = "d.example:8443", public }}, "api.d.example:8443", "https://api.d.example:8443/templates/app/upload/"},
+		"not the domain": {rigOptions{face: func(c *e2bapi.Config) { c.Domain = "d.example" }}, "box.example", "http://box.example/templates/app/upload/"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.options.engine = func(c *engine.Config) { c.Templates = &rack{names: map[string]string{}} }
+			r := serveWith(t, c.options)
+			r.begun(`{"alias":"app"}`)
+			req := r.ask("GET", path, "", "X-Forwarded-Proto", "https", "X-Forwarded-Host", "evil.example")
+			req.Host = c.host
+			status, text, _ := r.read(req)
+			var link struct{ URL string }
+			if status != 201 || json.Unmarshal([]byte(text), &link) != nil || !strings.HasPrefix(link.URL, c.want) || !strings.Contains(link.URL, "?token=") {
+				t.Errorf("answered %d %s; want %s", status, text, c.want)
+			}
+		})
+	}
+	if public.String() != "https://cove.example.com/behind" {
+		t.Errorf("a link changed the setting to %s", public)
+	}
 }
 
 func TestTemplateBuild(t *testing.T) {
