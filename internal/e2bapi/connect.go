@@ -47,6 +47,10 @@ func unary[In, Out any](c *call, do func(context.Context, In) (Out, error)) erro
 	if err != nil {
 		return because(ctx, err)
 	}
+	arrived := false
+	if s, ok := any(out).(settled); ok {
+		defer func() { s.settle(arrived) }()
+	}
 	text, err := json.Marshal(out)
 	if err != nil {
 		return cove.Wrap(cove.Internal, err, "the answer cannot be written; the log has the cause")
@@ -56,9 +60,17 @@ func unary[In, Out any](c *call, do func(context.Context, In) (Out, error)) erro
 	h.Set("Content-Length", strconv.Itoa(len(text)))
 	_ = c.control().SetWriteDeadline(time.Now().Add(c.h.cfg.Stall))
 	c.w.WriteHeader(http.StatusOK)
-	_, _ = c.w.Write(text) // the client may be gone
+	_, err = c.w.Write(text)
+	if err == nil {
+		err = c.control().Flush()
+	}
+	arrived = err == nil && c.r.Context().Err() == nil // or the client is gone
 	return nil
 }
+
+// settled is a message that is told whether it was sent while its client was there. What
+// becomes of it on its way after that nobody knows.
+type settled interface{ settle(arrived bool) }
 
 // stream answers a call of one message with as many as do sends. ctx ends with
 // the call's deadline, and when the client is gone or does not read. How do ended

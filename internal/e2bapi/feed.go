@@ -229,27 +229,40 @@ func (f *feed) relative(name string) string {
 	return path.Clean(outward(name))
 }
 
-// take returns what waits, no more than most, and when nothing waits, why no more will
-// come, if that is so.
-func (f *feed) take(most int) ([]change, error) {
+// look returns what waits, no more than most, and when nothing waits, why no more will
+// come, if that is so. It waits on until it is dropped.
+func (f *feed) look(most int) ([]change, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	n := min(len(f.queue), most)
 	if n == 0 {
 		return nil, f.err
 	}
-	list := f.queue[:n:n]
-	f.queue = f.queue[n:]
+	return f.queue[:n:n], nil
+}
+
+// drop gives up the first few of what waits. Only who looks drops.
+func (f *feed) drop(n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n = min(n, len(f.queue)) // it may have ended
 	given := 0
-	for _, one := range list {
+	for _, one := range f.queue[:n] {
 		given += one.weight()
 	}
+	f.queue = f.queue[n:]
 	f.bytes -= given
 	f.room.take(-given)
 	if len(f.queue) == 0 {
 		f.queue = nil // and its memory
 	}
-	return list, nil
+}
+
+// take is look for who gives up what it gets.
+func (f *feed) take(most int) ([]change, error) {
+	list, err := f.look(most)
+	f.drop(len(list))
+	return list, err
 }
 
 // told is what a client gets of a change: with a description of the file if it wants

@@ -161,9 +161,13 @@ type stubFiles struct {
 	cove.Files
 
 	watch func(ctx context.Context, yield func(cove.Change, error) bool)
+	stat  func(name string) // is told what is looked at; nil: nothing is
 }
 
 func (s stubFiles) Stat(_ context.Context, name string) (cove.FileInfo, error) {
+	if s.stat != nil {
+		s.stat(name)
+	}
 	return cove.FileInfo{Path: name, Mode: fs.ModeDir | 0o755}, nil
 }
 
@@ -356,5 +360,107 @@ func TestWatchers(t *testing.T) {
 			t.Error("watchers that nobody asks stay")
 		}
 		<-time.After(5 * time.Minute)
+	})
+}
+
+// broken is an answer that nobody takes.
+type broken struct{ *httptest.ResponseRecorder }
+
+func (broken) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
+
+// TestWatchersKeepWhatDidNotArrive: what was in an answer that its client did not get is
+// in the next one.
+func TestWatchersKeepWhatDidNotArrive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		changes, cut := make(chan cove.Change), make(chan struct{})
+		face := faceOf(func(ctx context.Context, yield func(cove.Change, error) bool) {
+			for {
+				select {
+				case <-ctx.Done():
+					return
+				case <-cut:
+					return
+				case c := <-changes:
+					if !yield(c, nil) {
+						return
+					}
+				}
+			}
+		})
+		_, ask := poll(t, face, "CreateWatcher", `{"path":"d"}`)
+		changes <- cove.Change{Kind: cove.Created, Path: "/workspace/d/a"}
+		synctest.Wait()
+		face.ServeHTTP(broken{httptest.NewRecorder()}, asked(t.Context(), "http://x", "GetWatcherEvents", "application/json", []byte(ask)))
+		gone, cancel := context.WithCancel(t.Context())
+		cancel()
+		face.ServeHTTP(httptest.NewRecorder(), asked(gone, "http://x", "GetWatcherEvents", "application/json", []byte(ask)))
+		changes <- cove.Change{Kind: cove.Removed, Path: "/workspace/d/a"}
+		close(cut) // what waits is told before the end is
+		synctest.Wait()
+		const both = `{"events":[{"name":"a","type":"EVENT_TYPE_CREATE"},{"name":"a","type":"EVENT_TYPE_REMOVE"}]}`
+		if status, body := poll(t, face, "GetWatcherEvents", ask); status != 200 || body != both {
+			t.Errorf("%d %s", status, body)
+		}
+		for _, want := range []int{503, 404} {
+			if status, body := poll(t, face, "GetWatcherEvents", ask); status != want {
+				t.Errorf("%d %s; want %d", status, body, want)
+			}
+		}
+	})
+}
+
+// TestWatchersTellInParts: files that are slow to describe do not keep an answer from
+// coming, and two who ask at once get each change once.
+func TestWatchersTellInParts(t *testing.T) {
+	const many = 20
+	synctest.Test(t, func(t *testing.T) {
+		face := e2bapi.New(e2bapi.Config{
+			Secret: []byte("s"),
+			Owner:  func(context.Context, cove.ID) (cove.Principal, func(), error) { return cove.Principal{}, nil, nil },
+			Platform: func(cove.Principal) cove.Platform {
+				return stub{files: stubFiles{stat: func(name string) {
+					if strings.HasPrefix(name, "/workspace/f") {
+						<-time.After(time.Second)
+					}
+				}, watch: func(ctx context.Context, yield func(cove.Change, error) bool) {
+					for n := range many {
+						yield(numbered(n), nil)
+					}
+					<-ctx.Done()
+				}}}
+			},
+		})
+		_, ask := poll(t, face, "CreateWatcher", `{"path":"","includeEntry":true}`)
+		synctest.Wait()
+		answers := make(chan string)
+		for range 2 {
+			go func() {
+				for {
+					began := time.Now()
+					status, body := poll(t, face, "GetWatcherEvents", ask)
+					if took := time.Since(began); status != 200 || took > 15*time.Second {
+						t.Errorf("%d after %s: %s", status, took, body)
+					}
+					answers <- body
+					if body == `{"events":[]}` {
+						return
+					}
+				}
+			}()
+		}
+		var all strings.Builder
+		for empty := 0; empty < 2; {
+			body := <-answers
+			all.WriteString(body)
+			if body == `{"events":[]}` {
+				empty++
+			}
+		}
+		for n := range many {
+			if got := strings.Count(all.String(), `"name":"f`+strconv.Itoa(n)+`","type":"EVENT`); got != 1 {
+				t.Errorf("change %d was told %d times", n, got)
+			}
+		}
+		poll(t, face, "RemoveWatcher", ask)
 	})
 }

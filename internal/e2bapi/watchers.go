@@ -15,6 +15,7 @@ const (
 	maxAllWatchers = 1024
 	watcherIdle    = 5 * time.Minute // without a question
 	maxEvents      = 50_000          // in one answer
+	tellTime       = 5 * time.Second // to describe the files of one answer; the others wait for the next
 )
 
 // watchers are the watches of clients that ask for changes instead of waiting for them.
@@ -29,6 +30,7 @@ type watchers struct {
 type watcher struct {
 	session cove.ID
 	feed    *feed
+	turn    chan nothing // holds one; taken by who is being answered
 	stop    context.CancelFunc
 	idle    *time.Timer
 }
@@ -41,6 +43,16 @@ type watcherMessage struct {
 // eventsMessage is what has happened since the last question.
 type eventsMessage struct {
 	Events []event `json:"events"`
+
+	from *watcher
+}
+
+// settle implements [settled]. What a client did not get waits for its next question.
+func (m eventsMessage) settle(arrived bool) {
+	if arrived {
+		m.from.feed.drop(len(m.Events))
+	}
+	m.from.turn <- nothing{}
 }
 
 // add keeps a watcher, unless there are too many.
@@ -104,7 +116,9 @@ func (c *call) createWatcher(ctx context.Context, in watchMessage) (watcherMessa
 	if c.h.cfg.Watch != nil {
 		life, release = c.h.cfg.Watch(life, c.who)
 	}
-	id, err := c.h.watches.add(&watcher{session: c.id, feed: f, stop: stop})
+	one := &watcher{session: c.id, feed: f, stop: stop, turn: make(chan nothing, 1)}
+	one.turn <- nothing{}
+	id, err := c.h.watches.add(one)
 	if err != nil {
 		f.end()
 		stop()
@@ -133,16 +147,37 @@ func (c *call) watcherEvents(ctx context.Context, in watcherMessage) (eventsMess
 	if err != nil {
 		return eventsMessage{}, err
 	}
-	list, err := w.feed.take(maxEvents)
+	select {
+	case <-w.turn:
+	case <-ctx.Done():
+		return eventsMessage{}, context.Cause(ctx)
+	}
+	out, err := w.tell(ctx)
 	if err != nil {
-		c.h.watches.remove(c.id, in.ID)
+		w.turn <- nothing{}
+		if ctx.Err() == nil {
+			c.h.watches.remove(c.id, in.ID)
+		}
+	}
+	return out, err
+}
+
+// tell makes an answer of what waits. The caller has the turn, which is given back when
+// the answer is settled.
+func (w *watcher) tell(ctx context.Context) (eventsMessage, error) {
+	list, err := w.feed.look(maxEvents)
+	if err != nil {
 		return eventsMessage{}, err
 	}
-	out := eventsMessage{Events: make([]event, 0, len(list))}
+	out := eventsMessage{Events: make([]event, 0, len(list)), from: w}
+	began := time.Now()
 	for _, one := range list {
+		if len(out.Events) > 0 && time.Since(began) > tellTime {
+			break
+		}
 		out.Events = append(out.Events, w.feed.told(ctx, one))
 	}
-	return out, nil
+	return out, context.Cause(ctx)
 }
 
 func (c *call) removeWatcher(_ context.Context, in watcherMessage) (nothing, error) {
