@@ -284,6 +284,33 @@ func TestCommandsThatAreBlocked(t *testing.T) {
 	}
 }
 
+// TestASmallBudget: what code names is in the answer only as far as it fits.
+func TestASmallBudget(t *testing.T) {
+	const budget = 1 << 10
+	w := newWorld(t)
+	long := &cove.CodeResult{}
+	long.Outcome, long.Security = cove.Blocked, &cove.SecurityReport{}
+	for i := range 50 {
+		long.Security.Blocked = append(long.Security.Blocked, cove.Import{Module: fmt.Sprintf("m%d_%s", i, strings.Repeat("\"x", 5000))})
+	}
+	long.Refusal = &cove.Refusal{Rule: "imports", Reason: strings.Repeat("r", 5000), Word: strings.Repeat("w", 5000)}
+	c, _ := stdio(t, mcpserver.Config{Budget: budget}, shows{Platform: w.As(boss), result: long}, nil)
+	got := c.call("run_python_code", args{"code": "x"})
+	got.fits(t, budget)
+	meta, _ := got.value["meta"].(map[string]any)
+	if names, _ := meta["blocked_imports"].([]any); len(names) == 0 || meta["truncated"] != true || !strings.HasPrefix(names[0].(string), "m0_") {
+		t.Errorf("%+v", meta)
+	}
+	c.call("execute_code", args{"language": "python", "code": "x"}).fits(t, budget)
+
+	short := &cove.CodeResult{Security: &cove.SecurityReport{Blocked: []cove.Import{{Module: "os"}, {Module: "subprocess"}}}}
+	c, _ = stdio(t, mcpserver.Config{Budget: budget}, shows{Platform: w.As(boss), result: short}, nil)
+	meta, _ = c.call("run_python_code", args{"code": "x"}).value["meta"].(map[string]any)
+	if fmt.Sprint(meta["blocked_imports"], meta["truncated"]) != "[os subprocess] false" {
+		t.Errorf("%+v", meta)
+	}
+}
+
 func TestRowsAndNumbers(t *testing.T) {
 	const budget = 4 << 10
 	w := newWorld(t)

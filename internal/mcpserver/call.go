@@ -136,7 +136,7 @@ func (f *face) refuse(ctx context.Context, err error) error {
 func text(s string) mcp.Content { return &mcp.TextContent{Text: s} }
 
 // room is what is left of the budget beside the frame of an answer.
-func (f *face) room() int { return int(f.Budget) - min(frame, int(f.Budget)/2) }
+func (f *face) room() int { return int(f.Budget) - f.frame() }
 
 // frame is for names, numbers and notes beside what was asked for.
-const frame = 1 << 10
+func (f *face) frame() int { return min(1<<10, int(f.Budget)/2) }

@@ -55,7 +55,7 @@ func runCommand(ctx context.Context, c *call, in commandIn) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	out := commandOut{at, ranOf(x)}
+	out := commandOut{at, c.face.ranOf(x)}
 	out.Truncated = fit(c.face.room(), &out.Stdout, &out.Stderr) || out.Truncated
 	show := lines(out.Stdout, titled("[stderr]", out.Stderr), ending(x, out.ran), at.notes())
 	return answer{value: out, show: c.shown(show), failed: x.Outcome == cove.Blocked}, nil
@@ -98,7 +98,7 @@ func runCode(ctx context.Context, c *call, in codeIn) (answer, error) {
 		return answer{}, err
 	}
 	out := codeOut{
-		place: at, ran: ranOf(&r.Execution), Success: r.Err() == nil, Results: []string{}, Fresh: r.Fresh, Template: r.Template,
+		place: at, ran: c.face.ranOf(&r.Execution), Success: r.Err() == nil, Results: []string{}, Fresh: r.Fresh, Template: r.Template,
 	}
 	out.Truncated = out.Truncated || r.Truncated
 	parts := []*string{&out.Stdout, &out.Stderr}
@@ -172,8 +172,9 @@ func runPython(ctx context.Context, c *call, in pythonIn) (answer, error) {
 	}
 	out := pythonOut{place: at, Result: x.Text, ExitCode: x.ExitCode, Duration: x.Duration}
 	out.Meta.Runtime, out.Meta.TimedOut = x.Meta.Runtime, x.Meta.TimedOut
-	out.Meta.BlockedImports = append([]string{}, x.Meta.BlockedImports[:min(len(x.Meta.BlockedImports), maxModules)]...)
-	out.Meta.Truncated = fit(c.face.room(), &out.Result) || x.Meta.Truncated
+	var cut bool
+	out.Meta.BlockedImports, cut = someModules(c.face.frame()/4, x.Meta.BlockedImports)
+	out.Meta.Truncated = fit(c.face.room(), &out.Result) || cut || x.Meta.Truncated
 	show := []mcp.Content{text(lines(out.Result, at.notes()))}
 	if r != nil {
 		show = append(show, images(r.Results)...)
@@ -181,8 +182,25 @@ func runPython(ctx context.Context, c *call, in pythonIn) (answer, error) {
 	return answer{value: out, show: show}, nil
 }
 
-// maxModules bounds the names of modules in an answer.
-const maxModules = 16
+// Bounds on the names of modules in an answer.
+const (
+	maxModules    = 16
+	maxModuleName = 64 // more than any that is meant
+)
+
+// someModules returns the first names of a list, as many as cost no more than most, and
+// reports whether something is missing. Code may name whatever it likes.
+func someModules(most int, names []string) (some []string, cut bool) {
+	some = []string{}
+	for _, name := range names[:min(len(names), maxModules)] {
+		if short := upTo(name, maxModuleName); short != name {
+			name, cut = short+"…", true
+		}
+		some = append(some, name)
+	}
+	some = some[:within(most, some)]
+	return some, cut || len(some) < len(names)
+}
 
 // longest is the longest time that a call can have.
 const longest = 24 * time.Hour
@@ -194,7 +212,7 @@ func wallOf(seconds float64) (time.Duration, error) {
 	return time.Duration(seconds * float64(time.Second)), nil
 }
 
-func ranOf(x *cove.Execution) ran {
+func (f *face) ranOf(x *cove.Execution) ran {
 	r := ran{
 		Outcome: x.Outcome, ExitCode: x.ExitCode, Stdout: string(x.Stdout.Data), Stderr: string(x.Stderr.Data),
 		Truncated: x.Stdout.Truncated || x.Stderr.Truncated, OutputID: string(x.OutputID),
@@ -202,7 +220,7 @@ func ranOf(x *cove.Execution) ran {
 	}
 	if x.Refusal != nil {
 		r.Refusal = new(*x.Refusal)
-		fit(frame/2, &r.Refusal.Reason, &r.Refusal.Word)
+		fit(f.frame()/2, &r.Refusal.Reason, &r.Refusal.Word)
 	}
 	return r
 }
