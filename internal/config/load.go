@@ -130,6 +130,9 @@ func (l *loader) environment() error {
 
 func (l *loader) flags() error {
 	for _, s := range l.settings {
+		if s.Key == "" {
+			continue // home has them, and made them absolute
+		}
 		if err := l.fromFlag(s); err != nil {
 			return err
 		}

@@ -232,6 +232,25 @@ func TestHomeDependsOnTheUser(t *testing.T) {
 	}
 }
 
+// TestHomeIsAbsolute: wherever it is named, since servers are started elsewhere.
+func TestHomeIsAbsolute(t *testing.T) {
+	t.Chdir(t.TempDir())
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile("mine.yaml", []byte("session:\n  flavor: medium\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	flag, env := sources(t, nil), sources(t, map[string]string{"COVE_HOME": "kept/here", "COVE_CONFIG": "mine.yaml"})
+	flag.Flags = map[string]string{"home": "kept/here", "config": "mine.yaml"}
+	for name, src := range map[string]config.Sources{"flag": flag, "variable": env} {
+		if c := load(t, src); c.Home != filepath.Join(here, "kept/here") || c.File != filepath.Join(here, "mine.yaml") || c.Session.Flavor != "medium" {
+			t.Errorf("%s: home %s, file %s", name, c.Home, c.File)
+		}
+	}
+}
+
 func TestMemoryIsThatOfTheContainer(t *testing.T) {
 	for name, tc := range map[string]struct {
 		host machine
