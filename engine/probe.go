@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -151,4 +152,24 @@ func (e *Engine) another(ctx context.Context, s cove.Spec, broke choice, err err
 	e.probes.doubt(broke.Name())
 	next, nerr := e.choose(ctx, s)
 	return next, nerr == nil && next.Name() != broke.Name()
+}
+
+// Isolation returns what stands around a sandbox of whoever names no provider.
+func (e *Engine) Isolation(ctx context.Context) (cove.Isolation, error) {
+	var first error
+	for _, name := range append([]string{e.cfg.Provider}, e.cfg.Fallback...) {
+		p, ok := e.probes.provider(name)
+		if !ok {
+			return cove.Isolation{}, cove.InvalidField("provider", "%.40q is unknown", name)
+		}
+		caps, err := e.probes.of(ctx, p)
+		if err == nil && caps.Ready {
+			return caps.For(e.cfg.Defaults.Workspace.Kind), nil
+		}
+		if err == nil {
+			err = cove.Errorf(cove.Unavailable, "provider %s is not ready: %s", name, caps.Why).Remedy("%s", caps.Remedy)
+		}
+		first = cmp.Or(first, err)
+	}
+	return cove.Isolation{}, first
 }

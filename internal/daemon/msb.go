@@ -42,6 +42,6 @@ func (s *server) msbURL() string {
 func (s *server) msbFace() http.Handler {
 	return msbapi.New(msbapi.Config{
 		Platform: s.parts.engine.As, Authenticate: s.keys.AuthenticateNamespaced, Watch: s.watch.Follow,
-		Templates: s.parts.templates.Names, Logger: s.Logger,
+		Templates: s.parts.templates.Names, Isolation: s.parts.engine.Isolation, Logger: s.Logger,
 	})
 }

@@ -35,6 +35,16 @@ func startAgent(uid int) (*os.Process, error) {
 	return proc, nil
 }
 
+// beside is how to start an agent, or a door to it. Where we are not root, it is known
+// as ours by its parent.
+func beside(word string) []string {
+	args := []string{agent.Name, word}
+	if os.Geteuid() != 0 {
+		args = append(args, protocol.BesideWord)
+	}
+	return args
+}
+
 // startDoor opens a door to the agent, and returns the other end of its link.
 func startDoor() (*os.File, *os.Process, error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
@@ -50,7 +60,7 @@ func startDoor() (*os.File, *os.Process, error) {
 		return nil, nil, errors.Join(err, ours.Close())
 	}
 	defer func() { _ = null.Close() }()
-	proc, err := os.StartProcess(self, []string{agent.Name, protocol.DoorWord}, &os.ProcAttr{Dir: "/", Env: agent.Env(), Files: []*os.File{theirs, theirs, null}})
+	proc, err := os.StartProcess(self, beside(protocol.DoorWord), &os.ProcAttr{Dir: "/", Env: agent.Env(), Files: []*os.File{theirs, theirs, null}})
 	if err != nil {
 		return nil, nil, errors.Join(err, ours.Close())
 	}
@@ -71,7 +81,7 @@ func startPoor(attr *os.ProcAttr) (*os.Process, error) {
 		err := giveUp()
 		var proc *os.Process
 		if err == nil {
-			proc, err = os.StartProcess(self, []string{agent.Name, protocol.ListenWord}, attr)
+			proc, err = os.StartProcess(self, beside(protocol.ListenWord), attr)
 		}
 		done <- started{proc, err}
 	}()

@@ -20,7 +20,9 @@ type measured struct {
 // maxMeasured bounds the sandboxes of one answer.
 const maxMeasured = 1000
 
-// metrics tells of one sandbox, or of all of a namespace, or of all.
+// metrics tells of one sandbox, or of all of a namespace, or of all. Who asks for
+// more than one is told what stands around each, which the original has no word for:
+// its sandboxes are virtual machines, and ours need not be.
 func (c *call) metrics(p params) (any, error) {
 	f := cove.SessionFilter{Project: Project, Thread: p.Sandbox, Limit: maxMeasured}
 	if p.Namespace != everything {
@@ -35,7 +37,17 @@ func (c *call) metrics(p params) (any, error) {
 			all = append(all, c.measure(namespace, s))
 		}
 	}
-	return map[string]any{"sandboxes": all}, nil
+	answer := map[string]any{"sandboxes": all}
+	if p.Sandbox == "" && c.Isolation != nil {
+		i, err := c.Isolation(c.ctx)
+		if err != nil { // who cannot tell promises nothing
+			i = cove.Isolation{
+				Boundary: cove.BoundaryNone, Network: cove.Absent, Memory: cove.Absent, CPU: cove.Absent, PIDs: cove.Absent, Disk: cove.Absent, Files: cove.Absent,
+			}
+		}
+		answer["isolation"] = i
+	}
+	return answer, nil
 }
 
 func (c *call) measure(namespace string, s *cove.Session) measured {

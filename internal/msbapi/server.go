@@ -23,6 +23,9 @@ type Config struct {
 	// Templates returns the names of the templates that are ready, beside base. The
 	// default is that there are none.
 	Templates func() []string
+	// Isolation, if not nil, says what stands around a sandbox. Clients of the
+	// original take it for a virtual machine otherwise.
+	Isolation func(ctx context.Context) (cove.Isolation, error)
 	// Logger gets one line for each request, and the causes of errors. The default
 	// throws them away.
 	Logger *slog.Logger

@@ -33,6 +33,8 @@ func newCLI(cfg Config) *cli { return &cli{program: cfg.Program} }
 
 func (c *cli) kind() string { return transportCLI }
 
+func (c *cli) fence() *cove.Isolation { return nil }
+
 func (c *cli) networks() ([]cove.NetworkMode, cove.Enforcement) {
 	return []cove.NetworkMode{cove.NetworkNone, cove.NetworkOpen}, cove.Hard
 }

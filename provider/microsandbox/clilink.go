@@ -15,17 +15,17 @@ import (
 )
 
 // connect opens a door to the agent, by the input and output of msb exec.
-func (c *cli) connect(ctx context.Context, name string) (io.ReadWriteCloser, error) {
+func (c *cli) connect(ctx context.Context, name, dir string) (io.ReadWriteCloser, error) {
 	path, err := c.path()
 	if err != nil {
 		return nil, err
 	}
 	// One that runs already stays.
-	if f, err := c.run(ctx, name, agentPath, mailboxName, "start", fmt.Sprint(user)); err != nil || f.code != 0 {
+	if f, err := c.run(ctx, name, agentIn(dir), mailboxName, "start", fmt.Sprint(user)); err != nil || f.code != 0 {
 		return nil, errors.Join(err, c.startFault(f))
 	}
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
-	args := append([]string{"exec", "-q", "--stream", "-u", "0", name, "--"}, guest.DoorArgs(agentPath)...)
+	args := append([]string{"exec", "-q", "--stream", "-u", "0", name, "--"}, guest.DoorArgs(agentIn(dir))...)
 	cmd := command(life, path, args...)
 	l := &cliLink{end: end, done: make(chan struct{})}
 	cmd.Stderr = &l.said

@@ -14,13 +14,15 @@ import (
 	"github.com/cove-sandbox/cove/internal/mailbox"
 )
 
-// Where our things are inside a machine.
+// Where our things are inside a machine: the second, where programs are not root.
 const (
-	ourDir      = "/cove"
-	agentPath   = ourDir + "/cove-agent"
-	mailDir     = ourDir + "/mail"
+	rootDir     = "/cove"
+	guestDir    = "/tmp/.cove"
 	mailboxName = mailbox.Name
 )
+
+func agentIn(dir string) string { return dir + "/cove-agent" }
+func mailIn(dir string) string  { return dir + "/mail" }
 
 // user is who programs are inside.
 var user = 1000
@@ -56,7 +58,7 @@ func (p *Provider) Create(ctx context.Context, id cove.ID, spec cove.Spec) (cove
 		delete(p.making, id)
 		p.mu.Unlock()
 	}()
-	rec := note{Transport: t.kind(), Spec: spec.Clone()}
+	rec := note{Transport: t.kind(), Spec: spec.Clone(), Fence: t.fence()}
 	if err := n.save(id, rec); err != nil {
 		return nil, err
 	}
@@ -79,7 +81,7 @@ func (p *Provider) check(t transport, spec cove.Spec) error {
 	if spec.Snapshot != "" {
 		return cove.Errorf(cove.Unsupported, "snapshot: provider %s keeps none", name).With("field", "snapshot")
 	}
-	if err := p.capabilities(t).Check(name, spec); err != nil {
+	if err := p.capabilities(t, t.fence()).Check(name, spec); err != nil {
 		return err
 	}
 	if cpus := spec.Resources.CPUs; cpus > 0 && cpus < 1 && slices.Contains(spec.Floors, cove.LimitCPU) {
@@ -116,7 +118,7 @@ func (p *Provider) bring(ctx context.Context, box *sandbox, agent []byte) error 
 	if err := box.t.start(ctx, m); err != nil {
 		return err
 	}
-	if err := box.t.install(ctx, box.machine, agentPath, agent); err != nil {
+	if err := box.t.install(ctx, box.machine, agentIn(box.dir()), agent); err != nil {
 		return err
 	}
 	if err := p.furnish(ctx, box); err != nil {
@@ -127,12 +129,17 @@ func (p *Provider) bring(ctx context.Context, box *sandbox, agent []byte) error 
 }
 
 // furnishScript makes the workspace: $1 its user, $2 the options of a tmpfs, or
-// empty for a directory, $3 our directory. It can be run again.
+// empty for a directory, $3 our directory, $4 what it is where there is a workspace
+// already. It can be run again.
 const furnishScript = `umask 022
+if [ "$4" = fenced ]; then
+[ -d /workspace ] && [ -w /workspace ] || exit 92
+else
 [ "$(id -u)" = 0 ] || { echo root; exit 91; }
 mkdir -p /workspace /tmp && chmod 1777 /tmp || exit 92
 if [ -n "$2" ] && ! grep -q '^cove /workspace tmpfs ' /proc/mounts; then mount -t tmpfs -o "$2" cove /workspace || exit 93; fi
 chown "$1:$1" /workspace && chmod 0755 /workspace || exit 92
+fi
 mkdir -p "$3/mail" && chmod 0700 "$3/mail" || exit 92
 "$3/cove-agent" mailbox version || exit 94
 grep '^oom_kill ' /proc/vmstat || :`
@@ -150,8 +157,12 @@ func (p *Provider) furnish(ctx context.Context, box *sandbox) error {
 			options += fmt.Sprintf(",nr_inodes=%d", w.Files+1) // the workspace itself is one
 		}
 	}
+	what := ""
+	if box.rec.Fence != nil {
+		what = "fenced"
+	}
 	f, err := again(ctx, func() (finished, error) {
-		return box.t.run(ctx, box.machine, "sh", "-c", furnishScript, "sh", fmt.Sprint(user), options, ourDir)
+		return box.t.run(ctx, box.machine, "sh", "-c", furnishScript, "sh", fmt.Sprint(user), options, box.dir(), what)
 	})
 	if err != nil {
 		return err

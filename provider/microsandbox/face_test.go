@@ -3,162 +3,194 @@
 package microsandbox_test
 
 import (
+	"bufio"
 	"context"
-	"net/http/httptest"
+	"encoding/json"
+	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/cove-sandbox/cove"
-	"github.com/cove-sandbox/cove/engine"
-	"github.com/cove-sandbox/cove/internal/archive"
-	"github.com/cove-sandbox/cove/internal/audit"
-	"github.com/cove-sandbox/cove/internal/msbapi"
-	"github.com/cove-sandbox/cove/internal/policy"
+	"github.com/cove-sandbox/cove/client"
+	"github.com/cove-sandbox/cove/provider/local"
 	"github.com/cove-sandbox/cove/provider/microsandbox"
 	"github.com/cove-sandbox/cove/provider/providertest"
-	"github.com/cove-sandbox/cove/store/memory"
 )
 
-// hosted has an engine make machines, in which programs are root.
-type hosted struct{ *rooted }
+// faceNamespace is where the machines of the face's tests are.
+const faceNamespace = "tests"
 
-// Probe implements [cove.Provider].
-func (hosted) Probe(context.Context) (cove.Capabilities, error) {
-	return cove.Capabilities{
-		Ready: true, Isolation: hostedIsolation, Workspaces: map[cove.WorkspaceKind]cove.Quota{cove.WorkspaceMemory: {}},
-		Networks: []cove.NetworkMode{cove.NetworkNone}, Templates: []string{"base"},
-	}, nil
+// face is cove serve, as a process of its own with sandboxes of the provider local.
+type face struct {
+	program string   // this executable under the name cove
+	env     []string // of the programs
+	url     string   // for microsandbox's clients
+	key     string   // of cove key create --msb
+	socket  string
 }
 
-var hostedIsolation = cove.Isolation{
-	Boundary: cove.BoundaryNone, Network: cove.Absent, Memory: cove.Hard, CPU: cove.Hard, PIDs: cove.Absent, Disk: cove.Absent, Files: cove.Absent,
-}
-
-// Create implements [cove.Provider].
-func (h hosted) Create(ctx context.Context, id cove.ID, spec cove.Spec) (cove.Sandbox, error) {
-	box, err := h.rooted.Create(ctx, id, spec)
-	if err != nil {
-		return nil, err
-	}
-	return hostedBox{box}, nil
-}
-
-// hostedBox is a machine with what an engine asks of one beside programs.
-type hostedBox struct{ cove.Sandbox }
-
-func (hostedBox) Isolation() cove.Isolation { return hostedIsolation }
-
-func (hostedBox) Usage(context.Context) (cove.Usage, error) {
-	return cove.Usage{Memory: 64 * cove.MiB}, nil
-}
-
-func (b hostedBox) Start(ctx context.Context, c cove.Command) (cove.Process, error) {
-	p, err := b.Sandbox.Start(ctx, c)
-	if err != nil {
-		return nil, err
-	}
-	return hostedProgram{p}, nil
-}
-
-type hostedProgram struct{ cove.Process }
-
-func (p hostedProgram) Wait(ctx context.Context) (cove.Result, error) {
-	r, err := p.Process.Wait(ctx)
-	r.Outcome = cove.Exited
-	return r, err
-}
-
-// faceKey is good at the faces of tests.
-const faceKey = "msb_test"
-
-var (
-	facesMu sync.Mutex
-	faces   = map[*testing.T]string{}
-)
-
-// face is the address of a server of ours for microsandbox's clients, in front of an
-// engine whose machines have root. It is the same whenever the test asks.
-func face(t *testing.T) string {
+// serveFace runs a server until the test ends.
+func serveFace(t *testing.T) *face {
 	t.Helper()
-	facesMu.Lock()
-	defer facesMu.Unlock()
-	if url := faces[t]; url != "" {
-		return url
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
 	}
-	e := faceEngine(t, hosted{newRooted(t)})
-	who := cove.Principal{Name: "tests", Tenant: "tests", Scopes: []cove.Scope{cove.ScopeAll}, Limits: cove.KeyLimit{Namespace: "tests"}}
-	httpd := httptest.NewServer(msbapi.New(msbapi.Config{
-		Platform: func(p cove.Principal) cove.Platform { return e.As(p) },
-		Authenticate: func(_ context.Context, secret string) (cove.Principal, func(), error) {
-			if secret != faceKey {
-				return cove.Principal{}, nil, cove.Errorf(cove.Unauthenticated, "no valid key was shown")
-			}
-			return who, nil, nil
-		},
-	}))
-	faces[t] = httpd.URL
-	t.Cleanup(func() {
-		facesMu.Lock()
-		delete(faces, t)
-		facesMu.Unlock()
-		httpd.CloseClientConnections()
-		httpd.Close()
-		for s, err := range e.As(who).Sessions().List(context.Background(), cove.SessionFilter{}) {
-			t.Errorf("a machine is left: %v, %v", s, err)
-		}
-	})
-	return httpd.URL
-}
-
-// faceEngine returns an engine over a provider that ends with the test.
-func faceEngine(t *testing.T, p cove.Provider) *engine.Engine {
-	t.Helper()
 	dir := t.TempDir()
-	fatal := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
+	f := &face{program: filepath.Join(dir, "cove")}
+	if err := os.Symlink(self, f.program); err != nil {
+		t.Fatal(err)
+	}
+	for _, pair := range os.Environ() {
+		if !strings.HasPrefix(pair, "COVE_") && !strings.HasPrefix(pair, "MSB_") && !strings.HasPrefix(pair, "SANDBOX_") {
+			f.env = append(f.env, pair)
 		}
 	}
-	fatal(os.Mkdir(filepath.Join(dir, "output"), 0o700))
-	journal, err := audit.Open(audit.Config{Dir: filepath.Join(dir, "journal"), Node: "test"})
-	fatal(err)
-	archives, err := archive.Open(filepath.Join(dir, "archives"))
-	fatal(err)
-	output, err := os.OpenRoot(filepath.Join(dir, "output"))
-	fatal(err)
-	rules, err := policy.New(policy.Config{})
-	fatal(err)
-	e, err := engine.Open(t.Context(), engine.Config{
-		Providers: []cove.Provider{p}, Provider: p.Name(), Policy: rules, Policies: rules.Profiles(),
-		Store: memory.New(), Journal: journal, Archives: archives, Output: output, Node: "test",
-		Defaults: cove.Spec{Workspace: cove.Workspace{Kind: cove.WorkspaceMemory}, Network: cove.Network{Mode: cove.NetworkNone}},
-	})
-	fatal(err)
+	f.env = append(f.env, "COVE_HOME="+filepath.Join(dir, "home"), "COVE_ADDR=127.0.0.1:0", "COVE_MSB_ADDR=127.0.0.1:0", "SANDBOX_PROVIDER=local")
+	server := exec.Command(f.program, "serve")
+	var log strings.Builder
+	server.Env, server.Stderr = f.env, &log
+	out, err := server.StdoutPipe()
+	if err == nil {
+		err = server.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() {
-		for _, err := range []error{e.Close(context.Background()), journal.Close(), output.Close()} {
-			if err != nil {
-				t.Error(err)
-			}
+		err := errors.Join(server.Process.Signal(syscall.SIGTERM), server.Wait())
+		if err != nil || t.Failed() {
+			t.Errorf("the server ended with %v\n%s", err, lastLines(log.String()))
 		}
 	})
-	return e
+	for lines := bufio.NewScanner(out); lines.Scan() && f.url == ""; {
+		word, value, _ := strings.Cut(strings.TrimSpace(lines.Text()), " ")
+		switch value = strings.TrimSpace(value); word {
+		case "socket":
+			f.socket = value
+		case "msb":
+			f.url = strings.TrimPrefix(value, "MSB_SERVER_URL=")
+		}
+	}
+	if f.url == "" {
+		t.Fatal("the server does not say where microsandbox's clients find it")
+	}
+	f.key = f.makeKey(t)
+	return f
 }
 
-// TestConformanceFace runs the suite with the server that Cove has for microsandbox's
-// clients: what a client of theirs can build on it is whole.
-func TestConformanceFace(t *testing.T) {
-	providertest.Run(t, func(t *testing.T) cove.Provider {
-		if strings.HasSuffix(t.Name(), "/escape/battery") {
-			t.Skip("the machines are those of TestConformance, which are attacked there")
-		}
-		p := opened(t, microsandbox.Config{
-			Dir: providertest.Dir(t), Transport: "rpc", ServerURL: face(t), APIKey: faceKey, Namespace: "tests", Agent: agent(t), Memory: 256 * cove.MiB,
-		})
-		providertest.Ready(t, p)
-		return p
+// lastLines is the end of a log.
+func lastLines(log string) string {
+	const most = 4000
+	return log[max(0, len(log)-most):]
+}
+
+// makeKey makes a key for the namespace, as an operator does.
+func (f *face) makeKey(t *testing.T) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), f.program, "key", "create", "--msb", "--name", "tests", "--scope", "*", "--namespace", faceNamespace, "--json")
+	cmd.Env, cmd.Stderr = f.env, os.Stderr
+	out, err := cmd.Output()
+	var made struct {
+		Secret string `json:"secret"`
+	}
+	if err == nil {
+		err = json.Unmarshal(out, &made)
+	}
+	if err != nil || !strings.HasPrefix(made.Secret, "msb_") {
+		t.Fatalf("cove key create gives %v", err)
+	}
+	return made.Secret
+}
+
+// open returns a provider whose machines are the server's sandboxes.
+func (f *face) open(t *testing.T) cove.Provider {
+	t.Helper()
+	p := opened(t, microsandbox.Config{
+		Dir: providertest.Dir(t), Transport: "rpc", ServerURL: f.url, APIKey: f.key, Namespace: faceNamespace, Agent: agent(t), Memory: 256 * cove.MiB,
 	})
+	caps, err := p.Probe(t.Context())
+	if err != nil || !caps.Ready {
+		t.Fatalf("Probe gives %+v, %v", caps, err)
+	}
+	return p
+}
+
+// clean wants no sandbox to be left at the server.
+func (f *face) clean(t *testing.T) {
+	t.Helper()
+	c, err := client.New("unix://"+f.socket, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	for s, err := range c.Sessions().List(context.Background(), cove.SessionFilter{}) {
+		t.Errorf("a sandbox is left: %+v, %v", s, err)
+	}
+}
+
+// needLocal skips where the provider local is not ready.
+func needLocal(t *testing.T) {
+	t.Helper()
+	p, err := local.New(local.Config{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	providertest.Ready(t, p)
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestConformanceFace runs the suite, with its attacks, over cove serve: the provider
+// is the client, and its machines are sandboxes of the provider local.
+func TestConformanceFace(t *testing.T) {
+	needLocal(t)
+	f := serveFace(t)
+	providertest.Run(t, func(t *testing.T) cove.Provider {
+		t.Cleanup(func() { f.clean(t) })
+		return f.open(t)
+	})
+}
+
+// A sandbox of Cove's is not taken for a virtual machine, nor is there more promised
+// of it than its server holds.
+func TestFaceIsNoMachine(t *testing.T) {
+	needLocal(t)
+	f := serveFace(t)
+	p := f.open(t)
+	closed(t, p.(*microsandbox.Provider))
+	caps, err := p.Probe(t.Context())
+	if i := caps.Isolation; err != nil || i.Boundary != cove.BoundaryNamespaces || i.PIDs != cove.Absent || i.Disk != cove.Absent {
+		t.Errorf("Probe gives %+v, %v", i, err)
+	}
+	want := spec()
+	want.Require.Isolation = cove.BoundaryMicroVM
+	if s, err := p.Create(t.Context(), cove.NewID(), want); cove.CodeOf(err) != cove.Unsupported {
+		t.Errorf("a machine that must be virtual gives %v, %v", s, err)
+	}
+	id := cove.NewID()
+	if _, err := p.Create(t.Context(), id, spec()); err != nil {
+		t.Fatal(err)
+	}
+	// What it was made as is written down: an attached one is not believed to be more.
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	second := closed(t, f.open(t).(*microsandbox.Provider))
+	s, err := second.Attach(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := s.Isolation().Boundary; got != cove.BoundaryNamespaces {
+		t.Errorf("an attached sandbox has %s around it", got)
+	}
+	if err := s.Destroy(t.Context()); err != nil {
+		t.Error(err)
+	}
+	f.clean(t)
 }

@@ -10,6 +10,8 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/cove-sandbox/cove/internal/cli"
+	"github.com/cove-sandbox/cove/provider/local"
 	"github.com/cove-sandbox/cove/provider/microsandbox"
 	"github.com/cove-sandbox/cove/provider/microsandbox/msbtest"
 	"github.com/cove-sandbox/cove/provider/providertest/escape"
@@ -24,6 +26,10 @@ const standIn = "play-msb"
 const programUser = 61117
 
 func TestMain(m *testing.M) {
+	local.Main()
+	if filepath.Base(os.Args[0]) == "cove" {
+		syscall.Exit(cli.Main())
+	}
 	if escape.Summoned(os.Args) {
 		syscall.Exit(escape.Main(os.Args[1:])) // at once: the race detector would sleep first
 	}

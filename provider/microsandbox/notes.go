@@ -26,6 +26,8 @@ type note struct {
 	Transport string    `json:"transport"`
 	Spec      cove.Spec `json:"spec"`
 	Made      bool      `json:"made"` // false: a start that is not done, or was never
+
+	Fence *cove.Isolation `json:"fence,omitempty"` // as the transport said when it was made
 }
 
 const (

@@ -29,19 +29,19 @@ func (p *Provider) Probe(ctx context.Context) (cove.Capabilities, error) {
 		_, err = p.agent()
 	}
 	if err != nil {
-		return cove.Capabilities{Why: cove.MessageOf(err), Remedy: cove.RemedyOf(err), Isolation: p.capabilities(p.all[0]).Isolation}, nil
+		return cove.Capabilities{Why: cove.MessageOf(err), Remedy: cove.RemedyOf(err), Isolation: p.capabilities(p.all[0], nil).Isolation}, nil
 	}
 	p.mu.Lock()
 	p.chosen = t
 	p.mu.Unlock()
-	return p.capabilities(t), nil
+	return p.capabilities(t, t.fence()), nil
 }
 
 // template is the one there is: the image.
 const template = "base"
 
-// capabilities are those of sandboxes by one transport.
-func (p *Provider) capabilities(t transport) cove.Capabilities {
+// capabilities are those of sandboxes by one transport, with a fence that it told of.
+func (p *Provider) capabilities(t transport, fence *cove.Isolation) cove.Capabilities {
 	modes, network := t.networks()
 	c := cove.Capabilities{
 		Ready: true,
@@ -62,6 +62,15 @@ func (p *Provider) capabilities(t transport) cove.Capabilities {
 	if t.kind() == transportRPC {
 		c.Notes = append(c.Notes, "this microsandbox server gives every machine its network, and nothing of it can be taken away: only mode open is offered")
 	}
+	if fence == nil {
+		return c
+	}
+	// Nobody is root there: what only root can bound is bounded as that server does it.
+	c.Isolation = cove.Isolation{
+		Boundary: fence.Boundary, Network: network, Memory: fence.Memory, CPU: fence.CPU, PIDs: cove.Absent, Disk: cove.Absent, Files: cove.Absent,
+	}
+	c.Workspaces = map[cove.WorkspaceKind]cove.Quota{cove.WorkspaceMemory: {Bytes: cove.Absent, Files: cove.Absent}}
+	c.Notes = append(c.Notes, "the server is Cove: its settings bound processes and workspaces, programs are the user of the agent and can end it, and what ran is lost then")
 	return c
 }
 

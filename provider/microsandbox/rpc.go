@@ -14,6 +14,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cove-sandbox/cove"
@@ -27,6 +28,8 @@ type rpc struct {
 	packing sync.Mutex
 	packed  []byte // what was installed last, by gzip; guarded by packing
 	size    int    // of it before; likewise
+
+	told atomic.Pointer[cove.Isolation] // what the server said of its machines
 }
 
 func newRPC(cfg Config) *rpc {
@@ -38,6 +41,27 @@ func (r *rpc) kind() string { return transportRPC }
 // networks: the server has no word for the network of a machine.
 func (r *rpc) networks() ([]cove.NetworkMode, cove.Enforcement) {
 	return []cove.NetworkMode{cove.NetworkOpen}, cove.Absent
+}
+
+// fence is what the server said when it was last asked about all machines. The
+// original says nothing.
+func (r *rpc) fence() *cove.Isolation { return r.told.Load() }
+
+// believed is what a server says of its machines, as far as it can be: a boundary that
+// we do not know is none, and none is stronger than that of the original.
+func believed(i *cove.Isolation) *cove.Isolation {
+	if i == nil {
+		return nil
+	}
+	all := *i
+	switch {
+	case !all.Boundary.AtLeast(cove.BoundaryNone):
+		all.Boundary = cove.BoundaryNone
+	case all.Boundary.AtLeast(cove.BoundaryMicroVM):
+		all.Boundary = cove.BoundaryMicroVM
+	}
+	all.Memory, all.CPU = all.Of(cove.LimitMemory), all.Of(cove.LimitCPU)
+	return &all
 }
 
 // probe asks whether there is a server, and whether it lets us in.
@@ -85,11 +109,15 @@ func (r *rpc) metrics(ctx context.Context, name string) ([]measured, error) {
 		cancel()
 		if err == nil {
 			var all struct {
-				Sandboxes *[]measured `json:"sandboxes"`
+				Sandboxes *[]measured     `json:"sandboxes"`
+				Isolation *cove.Isolation `json:"isolation"`
 			}
 			// No list is not an empty one: what is not in it counts as ended.
 			if json.Unmarshal(result, &all) != nil || all.Sandboxes == nil {
 				return nil, r.client.stranger(0, result)
+			}
+			if name == "" {
+				r.told.Store(believed(all.Isolation))
 			}
 			return *all.Sandboxes, nil
 		}
@@ -391,11 +419,11 @@ func final(err error) bool {
 	return code == cove.NotFound || code == cove.Denied || code == cove.Canceled || cove.ReasonOf(err) == cove.ReasonConfiguration
 }
 
-func (r *rpc) connect(ctx context.Context, name string) (io.ReadWriteCloser, error) {
+func (r *rpc) connect(ctx context.Context, name, dir string) (io.ReadWriteCloser, error) {
 	return openMail(ctx, func(ctx context.Context, wait time.Duration, words ...string) (string, error) {
 		bounded, cancel := context.WithTimeout(ctx, wait+askTime)
 		defer cancel()
-		f, err := r.run(bounded, name, append([]string{agentPath, mailboxName, mailDir}, words...)...)
+		f, err := r.run(bounded, name, append([]string{agentIn(dir), mailboxName, mailIn(dir)}, words...)...)
 		if err != nil {
 			return "", err
 		}

@@ -58,7 +58,15 @@ func (s *sandbox) ID() cove.ID { return s.id }
 
 // Isolation implements [cove.Sandbox].
 func (s *sandbox) Isolation() cove.Isolation {
-	return s.p.capabilities(s.t).For(s.rec.Spec.Workspace.Kind)
+	return s.p.capabilities(s.t, s.rec.Fence).For(s.rec.Spec.Workspace.Kind)
+}
+
+// dir is where our things are inside.
+func (s *sandbox) dir() string {
+	if s.rec.Fence != nil {
+		return guestDir
+	}
+	return rootDir
 }
 
 // live returns the connection there is, or nil.
@@ -109,7 +117,7 @@ func (s *sandbox) conn(ctx context.Context) (*guest.Conn, error) {
 }
 
 func (s *sandbox) connect(ctx context.Context) (*guest.Conn, error) {
-	link, err := s.t.connect(ctx, s.machine)
+	link, err := s.t.connect(ctx, s.machine, s.dir())
 	if err != nil {
 		all, merr := s.t.machines(ctx)
 		if merr == nil && !all[s.machine] {
@@ -127,8 +135,12 @@ func (s *sandbox) connect(ctx context.Context) (*guest.Conn, error) {
 		}
 		return nil, err
 	}
+	most := s.rec.Spec.Resources.PIDs
+	if s.rec.Fence != nil { // it would count the mailbox too, which comes and goes
+		most = 0
+	}
 	return guest.Connect(ctx, door, guest.Options{
-		Env: environment(s.rec.Spec), Processes: s.rec.Spec.Resources.PIDs, OutOfMemory: s.outOfMemory,
+		Env: environment(s.rec.Spec), Processes: most, OutOfMemory: s.outOfMemory,
 		Memory: cmp.Or(s.rec.Spec.Resources.Memory, s.p.cfg.Memory),
 	})
 }

@@ -23,6 +23,10 @@ type transport interface {
 	probe(ctx context.Context) error
 	// networks are the modes that it can give, and how far they hold.
 	networks() ([]cove.NetworkMode, cove.Enforcement)
+	// fence says what stands around its machines, where they are the sandboxes of
+	// another Cove: programs are not root in them. It is nil where they are virtual
+	// machines, in which they are.
+	fence() *cove.Isolation
 	// start makes a machine. It returns when programs can be run in it.
 	start(ctx context.Context, m machine) error
 	// stop ends a machine, whatever state it is in; one that is not there is no
@@ -35,8 +39,9 @@ type transport interface {
 	run(ctx context.Context, name string, argv ...string) (finished, error)
 	// install puts a file into a machine, executable by everybody.
 	install(ctx context.Context, name, path string, content []byte) error
-	// connect reaches an agent in a machine, and ends the one before.
-	connect(ctx context.Context, name string) (io.ReadWriteCloser, error)
+	// connect reaches an agent in a machine, whose things are in dir, and ends the
+	// one before.
+	connect(ctx context.Context, name, dir string) (io.ReadWriteCloser, error)
 	// memory is what a machine uses; 0 if nobody can tell.
 	memory(ctx context.Context, name string) cove.Bytes
 }

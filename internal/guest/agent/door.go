@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/cove-sandbox/cove/internal/guest/protocol"
 )
 
 // taken is what an agent tells a door whose streams it has.
@@ -19,9 +21,13 @@ const knock = 2 * time.Millisecond
 // Door hands its standard input and output to the agent that listens in the same
 // sandbox, and returns the exit code of the process when the agent has no more use
 // for them. It touches no byte that goes through. Who starts it is the host: it
-// must be root, which needs no privileges for it.
+// must be root, which needs no privileges for it, or the parent of both where nobody is.
 func Door() int {
-	fd, err := findAgent()
+	parent := 0
+	if len(os.Args) > 2 && os.Args[2] == protocol.BesideWord {
+		parent = os.Getppid()
+	}
+	fd, err := findAgent(parent)
 	if err != nil {
 		return complain("no agent listens in this sandbox: " + err.Error())
 	}
@@ -54,10 +60,10 @@ func await(fd int) int {
 
 // findAgent connects to the agent. It may have been started just now, and then has
 // a moment to begin.
-func findAgent() (int, error) {
+func findAgent(parent int) (int, error) {
 	late := time.Now().Add(doorPatience)
 	for {
-		fd, at, err := socketAt()
+		fd, at, err := socketAt(parent)
 		if err != nil {
 			return -1, err
 		}

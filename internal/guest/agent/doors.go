@@ -21,12 +21,13 @@ const (
 )
 
 // errStranger is who comes through a door and is none of the host's.
-var errStranger = errors.New("only root opens doors")
+var errStranger = errors.New("only root opens doors, or who started the agent")
 
 // doors is the link of an agent that listens: always that of the host whose door
 // opened last. When it ends, the server is told that its host has left.
 type doors struct {
 	listener *os.File
+	parent   int // of doors that are not root's; 0: there are none
 
 	mu      sync.Mutex
 	changed *sync.Cond
@@ -36,8 +37,8 @@ type doors struct {
 
 var _ protocol.Link = (*doors)(nil)
 
-func newDoors(listener *os.File) *doors {
-	d := &doors{listener: listener}
+func newDoors(listener *os.File, parent int) *doors {
+	d := &doors{listener: listener, parent: parent}
 	d.changed = sync.NewCond(&d.mu)
 	return d
 }
@@ -69,7 +70,7 @@ func (d *doors) attend() {
 
 // admit makes who came the host, if he is one, in place of whoever was.
 func (d *doors) admit(conn int) {
-	p, err := passThrough(conn)
+	p, err := passThrough(conn, d.parent)
 	if err != nil {
 		return
 	}

@@ -4,6 +4,7 @@ package agent
 
 import (
 	"os"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 
@@ -14,12 +15,17 @@ import (
 // Listen is an agent that waits for its hosts, which come through doors, and
 // returns the exit code of the process. It outlives them, until one says that it
 // is over. It must not be root: what tells a door from a program is that a program
-// cannot be.
+// cannot be. Where nobody is root, as in a sandbox within another, it is that a program
+// has another parent: such an agent is safe from its programs as far as they let it be.
 func Listen() int {
 	offer := newSacrifice()
 	hide()
-	user := 0
-	if len(os.Args) > 2 && os.Args[2] != protocol.FilterWord {
+	user, parent := 0, 0
+	switch {
+	case len(os.Args) <= 2 || os.Args[2] == protocol.FilterWord:
+	case os.Args[2] == protocol.BesideWord:
+		parent = os.Getppid()
+	default:
 		var err error // before signals mean nothing: threads are told by one
 		if user, err = apart(os.Args[2]); err != nil {
 			return complain("the agent cannot stand apart from programs: " + err.Error())
@@ -36,7 +42,7 @@ func Listen() int {
 			return complain("the agent cannot filter system calls: " + err.Error())
 		}
 	}
-	d, err := openDoors()
+	d, err := openDoors(parent)
 	if err != nil {
 		return complain("the agent cannot listen: " + err.Error())
 	}
@@ -56,15 +62,20 @@ func complain(what string) int {
 	return 1
 }
 
-// socketAt makes a socket for the address of agents. It must not block.
-func socketAt() (int, *unix.SockaddrUnix, error) {
+// socketAt makes a socket for the address of agents, or of the one that has this
+// parent. It must not block.
+func socketAt(parent int) (int, *unix.SockaddrUnix, error) {
+	name := protocol.Address
+	if parent != 0 {
+		name += "-" + strconv.Itoa(parent)
+	}
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
-	return fd, &unix.SockaddrUnix{Name: protocol.Address}, os.NewSyscallError("socket", err)
+	return fd, &unix.SockaddrUnix{Name: name}, os.NewSyscallError("socket", err)
 }
 
 // openDoors begins to listen.
-func openDoors() (*doors, error) {
-	fd, at, err := socketAt()
+func openDoors(parent int) (*doors, error) {
+	fd, at, err := socketAt(parent)
 	if err != nil {
 		return nil, err
 	}
@@ -77,5 +88,5 @@ func openDoors() (*doors, error) {
 		_ = unix.Close(fd)
 		return nil, os.NewSyscallError("listen", err)
 	}
-	return newDoors(os.NewFile(uintptr(fd), "doors")), nil
+	return newDoors(os.NewFile(uintptr(fd), "doors"), parent), nil
 }

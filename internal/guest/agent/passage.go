@@ -3,9 +3,11 @@
 package agent
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"os"
+	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -36,11 +38,11 @@ func (p *passage) outlive() {
 }
 
 // passThrough takes the streams of a door, which it takes over, and says so on
-// both sides of it.
-func passThrough(conn int) (*passage, error) {
+// both sides of it. A door is root's, or has the parent named.
+func passThrough(conn, parent int) (*passage, error) {
 	door := os.NewFile(uintptr(conn), "door")
 	who, err := unix.GetsockoptUcred(conn, unix.SOL_SOCKET, unix.SO_PEERCRED)
-	if err == nil && who.Uid != 0 {
+	if err == nil && who.Uid != 0 && (parent == 0 || parentOf(int(who.Pid)) != parent) {
 		err = errStranger
 	}
 	var fds []int
@@ -113,4 +115,22 @@ func rights(oob []byte) (fds []int) {
 		}
 	}
 	return fds
+}
+
+// parentOf returns the parent of a process; 0 if it is gone.
+func parentOf(pid int) int {
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return 0
+	}
+	// The name of the program stands in parentheses and may hold anything.
+	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
+	if len(fields) < 2 { //nolint:mnd // a state and the parent
+		return 0
+	}
+	parent, err := strconv.Atoi(string(fields[1]))
+	if err != nil {
+		return 0
+	}
+	return parent
 }

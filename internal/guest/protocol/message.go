@@ -17,6 +17,7 @@ const (
 	ListenWord = "listen" // an agent that waits for hosts at [Address]
 	DoorWord   = "door"   // what brings such an agent the streams of a host
 	FilterWord = "filter" // after ListenWord: with a filter of system calls
+	BesideWord = "beside" // after ListenWord and DoorWord: both have one parent, which is told apart by that where nobody is root
 	MountWord  = "mount"  // what gives a sandbox its room for files
 )
 
