@@ -127,7 +127,7 @@ func TestConformance(t *testing.T) {
 	providertest.Run(t, func(t *testing.T) cove.Provider {
 		p := opened(t, rpcConfig(t, stage(t)))
 		providertest.Ready(t, p)
-		return p
+		return armed{p}
 	})
 }
 
@@ -136,6 +136,6 @@ func TestConformanceCLI(t *testing.T) {
 	providertest.Run(t, func(t *testing.T) cove.Provider {
 		p := opened(t, cliConfig(t, stage(t)))
 		providertest.Ready(t, p)
-		return p
+		return armed{p}
 	})
 }

@@ -51,6 +51,8 @@ func serveFace(t *testing.T) *face {
 		}
 	}
 	f.env = append(f.env, "COVE_HOME="+filepath.Join(dir, "home"), "COVE_ADDR=127.0.0.1:0", "COVE_MSB_ADDR=127.0.0.1:0", "SANDBOX_PROVIDER=local")
+	// A program may fill the room of the workspace with memory instead of files.
+	f.env = append(f.env, "MAX_WORKSPACE_SIZE_MB=64")
 	server := exec.Command(f.program, "serve")
 	var log strings.Builder
 	server.Env, server.Stderr = f.env, &log
@@ -108,7 +110,7 @@ func (f *face) makeKey(t *testing.T) string {
 }
 
 // open returns a provider whose machines are the server's sandboxes.
-func (f *face) open(t *testing.T) cove.Provider {
+func (f *face) open(t *testing.T) *microsandbox.Provider {
 	t.Helper()
 	p := opened(t, microsandbox.Config{
 		Dir: providertest.Dir(t), Transport: "rpc", ServerURL: f.url, APIKey: f.key, Namespace: faceNamespace, Agent: agent(t), Memory: 256 * cove.MiB,
@@ -153,7 +155,7 @@ func TestConformanceFace(t *testing.T) {
 	f := serveFace(t)
 	providertest.Run(t, func(t *testing.T) cove.Provider {
 		t.Cleanup(func() { f.clean(t) })
-		return f.open(t)
+		return armed{f.open(t)}
 	})
 }
 
@@ -162,8 +164,7 @@ func TestConformanceFace(t *testing.T) {
 func TestFaceIsNoMachine(t *testing.T) {
 	needLocal(t)
 	f := serveFace(t)
-	p := f.open(t)
-	closed(t, p.(*microsandbox.Provider))
+	p := closed(t, f.open(t))
 	caps, err := p.Probe(t.Context())
 	if i := caps.Isolation; err != nil || i.Boundary != cove.BoundaryNamespaces || i.PIDs != cove.Absent || i.Disk != cove.Absent {
 		t.Errorf("Probe gives %+v, %v", i, err)
@@ -181,7 +182,7 @@ func TestFaceIsNoMachine(t *testing.T) {
 	if err := p.Close(); err != nil {
 		t.Fatal(err)
 	}
-	second := closed(t, f.open(t).(*microsandbox.Provider))
+	second := closed(t, f.open(t))
 	s, err := second.Attach(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)

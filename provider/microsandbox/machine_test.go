@@ -20,6 +20,7 @@ import (
 
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/internal/linux/cgroup"
+	"github.com/cove-sandbox/cove/provider/providertest/escape"
 )
 
 // rooted plays virtual machines with what the host's kernel has: a machine is a
@@ -248,20 +249,35 @@ func (p *rootedProgram) Kill(context.Context) error {
 	return nil
 }
 
-// leanAgent is the executable that is put into machines, built once.
-var leanAgent = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "cove-agent-*")
+// leanAgent is the executable that is put into machines, and leanAttacker what is put
+// there to break out; each is built once.
+var (
+	leanAgent    = sync.OnceValues(func() (string, error) { return build("cove-agent", "../../cmd/cove-agent") })
+	leanAttacker = sync.OnceValues(func() (string, error) { return build("attacker", "./testdata/attacker") })
+)
+
+var (
+	builtMu sync.Mutex
+	built   []string // directories, which go when all tests have ended; guarded by builtMu
+)
+
+// build makes an executable in a directory of its own.
+func build(name, from string) (string, error) {
+	dir, err := os.MkdirTemp("", name+"-*")
 	if err != nil {
 		return "", err
 	}
-	file := filepath.Join(dir, "cove-agent")
-	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", file, "../../cmd/cove-agent")
+	builtMu.Lock()
+	built = append(built, dir)
+	builtMu.Unlock()
+	file := filepath.Join(dir, name)
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", file, from)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", errors.Join(fmt.Errorf("%w: %s", err, out), os.RemoveAll(dir))
+		return "", fmt.Errorf("%w: %s", err, out)
 	}
 	return file, nil
-})
+}
 
 // agent builds the agent.
 func agent(t *testing.T) string {
@@ -272,3 +288,20 @@ func agent(t *testing.T) string {
 	}
 	return path
 }
+
+// armed is a provider with an attacker that gets into a machine in short time.
+type armed struct{ cove.Provider }
+
+// Unwrap is for [cove.As].
+func (a armed) Unwrap() cove.Provider { return a.Provider }
+
+// Attacker implements [escape.Armed].
+func (a armed) Attacker() string {
+	path, err := leanAttacker()
+	if err != nil {
+		return "/no/attacker: " + err.Error()
+	}
+	return path
+}
+
+var _ escape.Armed = armed{}

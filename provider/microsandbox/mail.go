@@ -45,7 +45,12 @@ type mail struct {
 	over    bool
 
 	writing sync.Mutex
-	given   int64 // guarded by writing
+	changed *sync.Cond    // of what writing guards
+	unsent  []byte        // guarded by writing
+	failed  error         // why nothing more is sent; guarded by writing
+	sent    chan struct{} // closed when nothing more is
+
+	given int64 // of the one goroutine that sends
 }
 
 // openMail makes a link.
@@ -53,7 +58,8 @@ func openMail(ctx context.Context, ask ask) (io.ReadWriteCloser, error) {
 	var lot [16]byte
 	_, _ = rand.Read(lot[:]) // never fails since Go 1.24
 	life, end := context.WithCancelCause(context.WithoutCancel(ctx))
-	m := &mail{ask: ask, link: hex.EncodeToString(lot[:]), ctx: func() context.Context { return life }, end: end}
+	m := &mail{ask: ask, link: hex.EncodeToString(lot[:]), ctx: func() context.Context { return life }, end: end, sent: make(chan struct{})}
+	m.changed = sync.NewCond(&m.writing)
 	a, err := m.question(ctx, 0, "open", m.link, strconv.Itoa(user))
 	if err == nil && a.Status != mailbox.Live {
 		err = cove.Wrap(cove.Unavailable, errors.New(strings.ToValidUTF8(string(a.Data), "?")), "the agent cannot be started in the machine").Reason(cove.ReasonSandboxCreation)
@@ -62,6 +68,7 @@ func openMail(ctx context.Context, ask ask) (io.ReadWriteCloser, error) {
 		end(err)
 		return nil, err
 	}
+	go m.send()
 	return m, nil
 }
 
@@ -126,37 +133,99 @@ func (m *mail) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// Write implements [io.Writer].
+// maxUnsent is how much waits to be sent before Write does.
+const maxUnsent = mailbox.MaxGive
+
+// Write implements [io.Writer]. It returns before the bytes are sent, so that many
+// short ones go with one question. What cannot be sent ends the link.
 func (m *mail) Write(b []byte) (int, error) {
 	m.writing.Lock()
 	defer m.writing.Unlock()
-	done := 0
-	for done < len(b) {
-		piece := b[done:min(len(b), done+mailbox.MaxGive)]
-		a, err := m.question(m.ctx(), 0, append([]string{"give", m.link, strconv.FormatInt(m.given, 10)}, mailbox.Pieces(piece)...)...)
-		if err != nil {
-			return done, err
-		}
-		taken := a.Given - m.given
-		if a.Status != mailbox.Live || taken < 0 || taken > int64(len(piece)) {
-			return done, io.ErrClosedPipe
-		}
-		m.given, done = a.Given, done+int(taken)
-		if taken == 0 {
-			if err := pause(m.ctx(), mailPause); err != nil {
-				return done, err
-			}
-		}
+	for len(m.unsent) >= maxUnsent && m.failed == nil {
+		m.changed.Wait()
 	}
-	return done, nil
+	if m.failed != nil {
+		return 0, m.failed
+	}
+	m.unsent = append(m.unsent, b...)
+	m.changed.Broadcast()
+	return len(b), nil
 }
 
-// Close ends the link, and tells the box if it can be told.
+// send sends what was written until the link ends.
+func (m *mail) send() {
+	defer close(m.sent)
+	defer context.AfterFunc(m.ctx(), func() { m.fail(io.ErrClosedPipe) })()
+	for {
+		m.writing.Lock()
+		for len(m.unsent) == 0 && m.failed == nil {
+			m.changed.Wait()
+		}
+		piece, failed := m.unsent[:min(len(m.unsent), mailbox.MaxGive)], m.failed
+		m.writing.Unlock()
+		if failed != nil {
+			return
+		}
+		taken, err := m.give(piece)
+		if err != nil {
+			m.fail(err)
+			m.end(err) // whoever reads learns of it
+			return
+		}
+		m.writing.Lock()
+		m.unsent = append([]byte(nil), m.unsent[taken:]...)
+		m.changed.Broadcast()
+		m.writing.Unlock()
+	}
+}
+
+// fail says why nothing more is sent, once.
+func (m *mail) fail(why error) {
+	m.writing.Lock()
+	defer m.writing.Unlock()
+	if m.failed == nil {
+		m.failed = why
+	}
+	m.changed.Broadcast()
+}
+
+// give hands in some bytes, and returns how many were taken.
+func (m *mail) give(piece []byte) (int, error) {
+	a, err := m.question(m.ctx(), 0, append([]string{"give", m.link, strconv.FormatInt(m.given, 10)}, mailbox.Pieces(piece)...)...)
+	if err != nil {
+		return 0, err
+	}
+	taken := a.Given - m.given
+	if a.Status != mailbox.Live || taken < 0 || taken > int64(len(piece)) {
+		return 0, io.ErrClosedPipe
+	}
+	m.given = a.Given
+	if taken == 0 {
+		return 0, pause(m.ctx(), mailPause)
+	}
+	return int(taken), nil
+}
+
+// flush waits until all that was written is sent, or cannot be, or it takes too long.
+func (m *mail) flush() {
+	late := time.AfterFunc(byeTime, func() { m.fail(io.ErrClosedPipe) })
+	defer late.Stop()
+	m.writing.Lock()
+	defer m.writing.Unlock()
+	for len(m.unsent) > 0 && m.failed == nil {
+		m.changed.Wait()
+	}
+}
+
+// Close sends the rest and ends the link, and tells the box if it can be told.
 func (m *mail) Close() error {
 	if m.ctx().Err() != nil {
+		<-m.sent
 		return nil
 	}
+	m.flush()
 	m.end(io.ErrClosedPipe)
+	<-m.sent
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(m.ctx()), byeTime)
 	defer cancel()
 	_, _ = m.ask(ctx, 0, "close", m.link)

@@ -42,8 +42,8 @@ func TestMain(m *testing.M) {
 	}
 	microsandbox.SetUser(programUser)
 	code := m.Run()
-	if path, err := leanAgent(); err == nil {
-		_ = os.RemoveAll(filepath.Dir(path))
+	for _, made := range built {
+		_ = os.RemoveAll(made)
 	}
 	if err := goleak.Find(); err != nil && code == 0 {
 		_, _ = os.Stderr.WriteString(err.Error() + "\n")

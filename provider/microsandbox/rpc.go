@@ -331,12 +331,12 @@ const (
 const (
 	// partScript writes one part under its own name, so that it can be sent again.
 	partScript = `p=$1; shift; umask 077; mkdir -p "${p%/*}" && printf %s "$@" | base64 -d > "$p" && wc -c < "$p"`
-	// wholeScript puts the parts together: $1 is the file, $2 how many there are.
+	// wholeScript puts the parts together: $1 is the file, $2 how many there are. Run
+	// again when they are gone, it says what it made of them.
 	wholeScript = `umask 077; i=0
+if ! [ -e "$1.part0" ]; then wc -c < "$1"; exit; fi
 while [ $i -lt "$2" ]; do cat "$1.part$i" || exit 1; i=$((i+1)); done | gzip -dc > "$1.new" || exit 1
-chmod 0555 "$1.new" && cp -p "$1.new" "$1.all" && mv -f "$1.all" "$1" && chmod 0755 "${1%/*}" && wc -c < "$1"`
-	// tidyScript removes what is left of the parts.
-	tidyScript = `rm -f "$1".part* "$1.new"`
+chmod 0555 "$1.new" && cp -p "$1.new" "$1.all" && mv -f "$1.all" "$1" && chmod 0755 "${1%/*}" && wc -c < "$1" && rm -f "$1".part* "$1.new"`
 )
 
 func (r *rpc) install(ctx context.Context, name, path string, content []byte) error {
@@ -358,11 +358,7 @@ func (r *rpc) install(ctx context.Context, name, path string, content []byte) er
 		}
 		parts++
 	}
-	if err := r.sized(ctx, name, len(content), "sh", "-c", wholeScript, "sh", path, fmt.Sprint(parts)); err != nil {
-		return err
-	}
-	_, err = again(ctx, func() (finished, error) { return r.run(ctx, name, "sh", "-c", tidyScript, "sh", path) })
-	return err
+	return r.sized(ctx, name, len(content), "sh", "-c", wholeScript, "sh", path, fmt.Sprint(parts))
 }
 
 // squeezed is content by gzip. There is one agent, so it is done once.

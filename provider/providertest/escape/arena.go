@@ -39,9 +39,18 @@ type arena struct {
 // canary is the name of the variable that the host has and no sandbox.
 const canary = "COVE_ESCAPE_CANARY"
 
+// Armed is a Provider, or a wrapper of one with Unwrap, that names the attacker where
+// [Options] do not: the way into its sandboxes may be too narrow for this executable.
+type Armed interface {
+	Attacker() string
+}
+
 // openArena lays out what attacks are after. The caller closes it.
 func openArena(ctx context.Context, p cove.Provider, caps cove.Capabilities, o Options) (a *arena, err error) {
 	a = &arena{p: p, caps: caps, attacker: o.Attacker, arrangement: o.Arrangement, token: rand.Text(), shared: map[*room]cove.Sandbox{}, offered: o.Kernels, kernels: map[cove.Sandbox]cove.Kernel{}}
+	if own, ok := cove.As[Armed](p); ok && a.attacker == "" {
+		a.attacker = own.Attacker()
+	}
 	if a.attacker == "" {
 		a.attacker = "/proc/self/exe"
 	}

@@ -12,7 +12,7 @@ import (
 
 // Options say what to run and with what.
 type Options struct {
-	Attacker string   // an executable that answers to Name; "" means this one
+	Attacker string   // an executable that answers to Name; "" means that of [Armed], or this one
 	Only     []string // names of attacks; none means all
 	Via      []Via    // ways in; none means all
 
