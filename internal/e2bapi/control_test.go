@@ -148,7 +148,7 @@ func TestRefusals(t *testing.T) {
 		{400, "/mcp", `{"templateID":"mcp-gateway"}`},
 		{400, "mcp", `{"mcp":{"x":{}}}`},
 		{400, "iam", `{"iam":{"tokens":{"a":{}}}}`},
-		{400, "volumeMounts", `{"volumeMounts":[{"name":"v","path":"/v"}]}`},
+		{400, "volumes", `{"volumeMounts":[{"name":"v","path":"/v"}]}`},
 		{400, "network.rules", `{"network":{"rules":{"a.com":[]}}}`},
 		{400, "network.egressProxy", `{"network":{"egressProxy":{"address":"a:1"}}}`},
 		{400, "network.maskRequestHost", `{"network":{"maskRequestHost":"a"}}`},
@@ -242,7 +242,7 @@ func TestInfo(t *testing.T) {
 		"envdAccessToken": r.token(id), "domain": "cove.test:8443", "state": "running", "metadata": object{"k": "v"},
 		"startedAt": s.CreatedAt.UTC().Format(time.RFC3339Nano), "endAt": s.ExpiresAt.UTC().Format(time.RFC3339Nano),
 		"cpuCount": got["cpuCount"], "memoryMB": got["memoryMB"], "diskSizeMB": got["diskSizeMB"],
-		"allowInternetAccess": true, "network": object{"allowPublicTraffic": true},
+		"allowInternetAccess": true, "volumeMounts": []any{}, "network": object{"allowPublicTraffic": true},
 		"lifecycle": object{"onTimeout": "pause", "autoResume": true},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -84,6 +84,9 @@ func TestVolumes(t *testing.T) {
 	r.refuses(http.StatusNotFound, "volume", "DELETE", "/volumes/"+v.VolumeID, "", "X-Api-Key", otherKey)
 	r.refuses(http.StatusNotFound, "volume", "GET", "/volumes/shared", "")
 
+	r.refuses(http.StatusNotFound, "none", "POST", "/v2/sandboxes", `{"volumeMounts":[{"name":"none","path":"/v"}]}`)
+	r.refuses(http.StatusBadRequest, "/home/user", "POST", "/v2/sandboxes", `{"volumeMounts":[{"name":"shared","path":"/home/user/v"}]}`)
+	r.refuses(http.StatusBadRequest, "volumes", "POST", "/v2/sandboxes", `{"volumeMounts":[{"name":"shared","path":"v"}]}`)
 	id := r.create(`{"volumeMounts":[{"name":"shared","path":"/mnt/v/"}]}`)
 	r.wants(http.StatusCreated, nil, "PUT", v.content("file", "/a.txt"), "hello", v.shown()...)
 	if status, text, _ := r.read(r.inside(t.Context(), id, 49983, "GET", "/files?path=/mnt/v/a.txt", nil)); status != http.StatusOK || text != "hello" {
