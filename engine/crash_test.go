@@ -19,6 +19,7 @@ import (
 	"github.com/cove-sandbox/cove/internal/archive"
 	"github.com/cove-sandbox/cove/internal/audit"
 	"github.com/cove-sandbox/cove/internal/policy"
+	"github.com/cove-sandbox/cove/internal/volume"
 	"github.com/cove-sandbox/cove/provider/fake"
 	"github.com/cove-sandbox/cove/store/sqlite"
 )
@@ -33,6 +34,7 @@ type server struct {
 	store    *sqlite.Store
 	journal  *audit.Journal
 	provider *fake.Provider
+	folders  *volume.Dir
 }
 
 // openServer opens a server that a stopper may watch.
@@ -65,13 +67,16 @@ func openServer(ctx context.Context, dir string, watch ...*stopper) (*server, er
 	if err != nil {
 		return nil, err
 	}
+	if s.folders, err = volume.Open(filepath.Join(dir, "volumes")); err != nil {
+		return nil, err
+	}
 	rules, err := policy.New(policy.Config{})
 	if err != nil {
 		return nil, err
 	}
 	cfg := engine.Config{
 		Providers: []cove.Provider{s.provider}, Provider: "fake", Policy: rules,
-		Store: s.store, Journal: s.journal, Archives: archives, Output: output, Node: "crash",
+		Store: s.store, Journal: s.journal, Archives: archives, Folders: s.folders, Output: output, Node: "crash",
 	}
 	for _, w := range watch {
 		w.watch(&cfg)
@@ -82,7 +87,7 @@ func openServer(ctx context.Context, dir string, watch ...*stopper) (*server, er
 
 func (s *server) close(t *testing.T) {
 	t.Helper()
-	for _, err := range []error{s.engine.Close(context.Background()), s.provider.Close(), s.journal.Close(), s.store.Close()} {
+	for _, err := range []error{s.engine.Close(context.Background()), s.provider.Close(), s.journal.Close(), s.store.Close(), s.folders.Close()} {
 		if err != nil {
 			t.Error(err)
 		}

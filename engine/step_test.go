@@ -101,6 +101,7 @@ func (s *stopper) watch(c *engine.Config) {
 	c.Store = stepStore{c.Store, s}
 	c.Journal = stepJournal{c.Journal, s}
 	c.Archives = stepArchives{c.Archives, s}
+	c.Folders = stepFolders{c.Folders, s}
 }
 
 // hook is for the provider. It leaves out what happens to files: an archive is

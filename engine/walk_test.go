@@ -110,6 +110,9 @@ func operations() []operation {
 			_, err := s.p.Snapshots().Fork(ctx, s.id, cove.ForkRequest{User: "w"})
 			return err
 		}, false},
+		{"make a volume", prepared(), makeVolume, false},
+		{"delete a volume", prepared(makeVolume), func(ctx context.Context, s *scene) error { return s.p.Volumes().Delete(ctx, "data") }, false},
+		{"create with a volume", prepared(makeVolume), opening(cove.OpenRequest{Spec: cove.Spec{Volumes: data(true).Volumes}}), false},
 		{"pause", prepared(begin), pause, false},
 		{"resume", prepared(begin, pause), func(ctx context.Context, s *scene) error {
 			_, err := s.p.Snapshots().Resume(ctx, s.id)
@@ -325,6 +328,7 @@ func (a *aftermath) agrees(t *testing.T) {
 		saved = append(saved, string(s.ID))
 	}
 	same("the snapshots", namesIn(t, filepath.Join(a.dir, "fake", ".snapshots"), ""), saved)
+	same("the volumes", namesIn(t, filepath.Join(a.dir, "volumes"), ""), a.volumes(t))
 }
 
 var equalEmpty = cmp.Transformer("empty", func(s []string) []string { return append([]string{}, s...) })
@@ -417,7 +421,12 @@ func (a *aftermath) endsClean(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	for _, name := range []string{"fake", "archives", "output"} {
+	for _, id := range a.volumes(t) {
+		if err := p.Volumes().Delete(t.Context(), id); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, name := range []string{"fake", "archives", "output", "volumes"} {
 		err := fs.WalkDir(os.DirFS(filepath.Join(a.dir, name)), ".", func(path string, _ fs.DirEntry, err error) error {
 			if err != nil || path != "." && path != ".snapshots" {
 				t.Errorf("%s is left in %s (%v)", path, name, err)
