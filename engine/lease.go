@@ -237,7 +237,7 @@ func gone(s *cove.Session) error {
 		cove.ReasonSessionExpired: "the session has expired",
 		cove.ReasonSessionClosed:  "the session was closed",
 		cove.ReasonNodeLost:       "the session was lost: what held it is gone",
-		cove.ReasonVolumeOverrun:  "the session was ended: a volume that it could write to went over its limit",
+		cove.ReasonVolumeOverrun:  "the session was ended: a volume that it could write to is over its limit, or has folders that nobody can look into",
 	}[s.Cause]
 	if text == "" {
 		text = "the session has ended"

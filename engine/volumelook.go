@@ -65,7 +65,7 @@ func (e *Engine) checkVolumes(ctx context.Context, s *cove.Session) error {
 			return filesGone(rec, err)
 		}
 		if over {
-			return cove.Errorf(cove.Exhausted, "the volume %q is over its limit of %s and %d files", rec.Name, rec.Limit, rec.Files).
+			return cove.Errorf(cove.Exhausted, "the volume %q is over its limit of %s and %d files, or has folders that nobody can look into", rec.Name, rec.Limit, rec.Files).
 				Reason(cove.ReasonVolumeFull).Remedy("open it for reading, take out what you need, and delete it")
 		}
 	}
