@@ -78,6 +78,12 @@ type FileInfo struct {
 type Change struct {
 	Kind ChangeKind `json:"kind"`
 	Path string     `json:"path,omitempty"`
+	// Moved says of what was Removed that it has another name now. Where that is
+	// watched, too, it was Created there.
+	Moved bool `json:"moved,omitempty"`
+	// Attributes says of what was Modified that it holds what it held: permissions,
+	// owner, times or attributes changed.
+	Attributes bool `json:"attributes,omitempty"`
 }
 
 // ChangeKind is what happened.

@@ -2,6 +2,7 @@ package platformtest
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	"github.com/cove-sandbox/cove"
@@ -78,6 +79,16 @@ func watchChanges(t *testing.T, s *suite) {
 	r.sees(changes, "/workspace/w/sub/g", cove.Created, cove.Modified)
 	r.must(p.Files(id).Remove(r.ctx, "w/f"), "remove")
 	r.sees(changes, "/workspace/w/f", cove.Removed)
+	r.sh(p, id, "mv w/sub/g w/h; chmod 600 w/h")
+	for _, want := range []cove.Change{
+		{Kind: cove.Removed, Path: "/workspace/w/sub/g", Moved: true},
+		{Kind: cove.Created, Path: "/workspace/w/h"},
+		{Kind: cove.Modified, Path: "/workspace/w/h", Attributes: true},
+	} {
+		for receive(r, changes, fmt.Sprintf("the change %+v", want)) != want {
+			continue // with what else was told
+		}
+	}
 }
 
 func watchEnds(t *testing.T, s *suite) {

@@ -34,11 +34,12 @@ type event struct {
 	Entry *entry `json:"entry,omitempty"`
 }
 
-// change is an event with the whole name of its file.
+// change is an event with the whole name of its file, which may be there no more.
 type change struct {
 	event
 
 	path string
+	gone bool
 }
 
 // weight is about what a change takes in memory.
@@ -47,8 +48,20 @@ func (c change) weight() int {
 	return len(c.Name) + len(c.path) + beside
 }
 
-var eventTypes = map[cove.ChangeKind]string{
-	cove.Created: "EVENT_TYPE_CREATE", cove.Modified: "EVENT_TYPE_WRITE", cove.Removed: "EVENT_TYPE_REMOVE",
+// eventType is what clients call a change. One that moved is told by its old name, and
+// created by its new one.
+func eventType(ch cove.Change) string {
+	switch {
+	case ch.Kind == cove.Created:
+		return "EVENT_TYPE_CREATE"
+	case ch.Kind == cove.Removed && ch.Moved:
+		return "EVENT_TYPE_RENAME"
+	case ch.Kind == cove.Removed:
+		return "EVENT_TYPE_REMOVE"
+	case ch.Attributes:
+		return "EVENT_TYPE_CHMOD"
+	}
+	return "EVENT_TYPE_WRITE"
 }
 
 // feed takes changes as fast as they come, so that none is lost because a client is
@@ -198,7 +211,7 @@ func (f *feed) push(ch cove.Change) bool {
 	if !f.want.Recursive && strings.Contains(name, "/") {
 		return true
 	}
-	one := change{event{Name: name, Type: eventTypes[ch.Kind]}, ch.Path}
+	one := change{event{Name: name, Type: eventType(ch)}, ch.Path, ch.Kind == cove.Removed}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.ended {
@@ -268,7 +281,7 @@ func (f *feed) take(most int) ([]change, error) {
 // told is what a client gets of a change: with a description of the file if it wants
 // one and there still is one.
 func (f *feed) told(ctx context.Context, one change) event {
-	if !f.want.IncludeEntry || one.Type == eventTypes[cove.Removed] {
+	if !f.want.IncludeEntry || one.gone {
 		return one.event
 	}
 	if info, err := f.files.Stat(ctx, one.path); err == nil {

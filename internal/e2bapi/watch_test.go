@@ -97,6 +97,12 @@ func TestWatchDir(t *testing.T) {
 	if m := flat.next(); m.Filesystem == nil || m.Filesystem.Name != "f" || m.Filesystem.Entry != nil {
 		t.Errorf("what is below is told, or the description: %+v", m.Filesystem)
 	}
+	must(r.platform().Processes(id).Exec(t.Context(), cove.ExecRequest{Line: "chmod 600 d/f; mv d/f d/g; mv d/g d/f"}))(t)
+	deep.sees("f", "CHMOD")
+	if m := deep.sees("f", "RENAME"); m.Filesystem.Entry != nil {
+		t.Errorf("what has another name is described: %+v", m.Filesystem)
+	}
+	deep.sees("g", "CREATE", "RENAME")
 	if err := files.Remove(t.Context(), "d/f"); err != nil {
 		t.Fatal(err)
 	}

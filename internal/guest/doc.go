@@ -62,7 +62,9 @@
 // host may be of a newer build than the agent it finds, and speaks the version
 // of the agent if it is not too old. Version 3 has whole trees, see below,
 // version 4 doors, and version 5 tag: in its lists and answers a file has an owner and
-// the attributes that there is room for, and before it a file is an Info alone.
+// the attributes that there is room for, and before it a file is an Info alone. The
+// watches of version 6 tell a file that has another name from one that is gone, and
+// one with other attributes from one with other content.
 //
 // # Hosts
 //

@@ -12,8 +12,9 @@ import (
 	"github.com/cove-sandbox/cove/internal/guest/protocol"
 )
 
-var changeKinds = map[protocol.ChangeKind]cove.ChangeKind{
-	protocol.Created: cove.Created, protocol.Modified: cove.Modified, protocol.Removed: cove.Removed, protocol.Overflow: cove.Overflow,
+var changes = map[protocol.ChangeKind]cove.Change{
+	protocol.Created: {Kind: cove.Created}, protocol.Modified: {Kind: cove.Modified}, protocol.Removed: {Kind: cove.Removed}, protocol.Overflow: {Kind: cove.Overflow},
+	protocol.Moved: {Kind: cove.Removed, Moved: true}, protocol.Attributes: {Kind: cove.Modified, Attributes: true},
 }
 
 // Watch implements [cove.Files].
@@ -78,5 +79,7 @@ func (s *source) change() (cove.Change, error) {
 	if err != nil || kind != protocol.RecordChange {
 		return cove.Change{}, cove.Wrap(cove.Unavailable, err, "%.200q: the sandbox sent nonsense", s.name)
 	}
-	return cove.Change{Kind: changeKinds[c.Kind], Path: c.Path}, nil
+	told := changes[c.Kind]
+	told.Path = c.Path
+	return told, nil
 }

@@ -109,18 +109,20 @@ type Change struct {
 	Kind       cove.ChangeKind `json:"kind" jsonschema:"watching, created, modified, removed or overflow"`
 	Path       string          `json:"path,omitempty"`
 	PathBase64 []byte          `json:"path_base64,omitempty"`
+	Moved      bool            `json:"moved,omitempty" jsonschema:"what was removed has another name now"`
+	Attributes bool            `json:"attributes,omitempty" jsonschema:"of what was modified, permissions, owner, times or attributes changed, and not what it holds"`
 }
 
 // ChangeOf returns the form of c.
 func ChangeOf(c cove.Change) Change {
-	w := Change{Kind: c.Kind}
+	w := Change{Kind: c.Kind, Moved: c.Moved, Attributes: c.Attributes}
 	w.Path, w.PathBase64 = names(c.Path)
 	return w
 }
 
 // Cove returns the platform's own form.
 func (w Change) Cove() cove.Change {
-	return cove.Change{Kind: w.Kind, Path: unnames(w.Path, w.PathBase64)}
+	return cove.Change{Kind: w.Kind, Path: unnames(w.Path, w.PathBase64), Moved: w.Moved, Attributes: w.Attributes}
 }
 
 // MkdirRequest makes a directory.

@@ -69,6 +69,8 @@ func TestForms(t *testing.T) {
 		"a line":   {wire.ExecRequestOf(cove.ExecRequest{Line: "ls"}, nil), `{"command":"ls"}`},
 		"an argv":  {wire.ExecRequestOf(cove.ExecRequest{Argv: []string{"ls", "-l"}}, []byte("x")), `{"command":["ls","-l"],"stdin":"x"}`},
 		"a change": {wire.ChangeOf(cove.Change{Kind: cove.Watching}), `{"kind":"watching"}`},
+		"a move":   {wire.ChangeOf(cove.Change{Kind: cove.Removed, Path: "/f", Moved: true}), `{"kind":"removed","path":"/f","moved":true}`},
+		"a chmod":  {wire.ChangeOf(cove.Change{Kind: cove.Modified, Path: "/f", Attributes: true}), `{"kind":"modified","path":"/f","attributes":true}`},
 		"a file": {
 			wire.FileOf(cove.FileInfo{Path: "/workspace/f", Size: 3, Mode: 0o640, Modified: at, UID: 1000, GID: -1, Meta: map[string]string{"k": "v"}}),
 			`{"path":"/workspace/f","type":"file","size":3,"mode":"0640","modified":"2026-01-02T03:04:05Z","uid":1000,"meta":{"k":"v"}}`,

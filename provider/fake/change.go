@@ -202,7 +202,7 @@ func (t *tree) moved(src, dst place) error {
 	if missing == nil {
 		t.settle(dst.on.book, old)
 	}
-	t.notify(cove.Removed, src.abs)
+	t.tell(cove.Change{Kind: cove.Removed, Path: src.abs, Moved: true})
 	t.notify(cove.Created, dst.abs)
 	return nil
 }
@@ -227,7 +227,7 @@ func (t *tree) tag(name string, meta map[string]string) error {
 		return syscall.ENOSPC
 	}
 	t.meta[id] = all
-	t.notify(cove.Modified, p.abs)
+	t.attributes(p)
 	return nil
 }
 
@@ -309,6 +309,7 @@ func (t *tree) chmod(name string, mode fs.FileMode) error {
 	if fi, err := t.lstat(p); err == nil && fi.IsDir() {
 		mode |= 0o700 // or nobody could remove what is in it
 	}
+	t.attributes(p)
 	return p.on.root.Chmod(p.name, mode)
 }
 
@@ -317,8 +318,13 @@ func (t *tree) chtimes(name string, at time.Time) error {
 	if err != nil {
 		return err
 	}
-	t.notify(cove.Modified, p.abs)
+	t.attributes(p)
 	return p.on.root.Chtimes(p.name, at, at)
+}
+
+// attributes tells the watchers that a file's attributes change.
+func (t *tree) attributes(p place) {
+	t.tell(cove.Change{Kind: cove.Modified, Path: p.abs, Attributes: true})
 }
 
 func (t *tree) existing(name string) (place, error) {

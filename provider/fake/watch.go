@@ -27,9 +27,14 @@ func newWatch(dir string) *watch {
 
 // notify tells the watchers of a change. Called with the tree held still.
 func (t *tree) notify(kind cove.ChangeKind, abs string) {
+	t.tell(cove.Change{Kind: kind, Path: abs})
+}
+
+// tell is notify for a change that is more than its kind.
+func (t *tree) tell(c cove.Change) {
 	for w := range t.watches {
-		if abs != w.dir && within(w.dir, abs) {
-			w.push(cove.Change{Kind: kind, Path: abs})
+		if c.Path != w.dir && within(w.dir, c.Path) {
+			w.push(c)
 		}
 	}
 }

@@ -92,6 +92,39 @@ func watchSees(e *env) {
 	e.sees(changes, "/workspace/program", cove.Removed)
 	e.sees(changes, "/workspace/moved", cove.Created)
 	e.sees(changes, "/workspace/moved", cove.Removed)
+	e.tells(s, changes)
+}
+
+// tells demands that what has another name is told from what is gone, and other
+// attributes from other content.
+func (e *env) tells(s cove.Sandbox, changes <-chan cove.Change) {
+	e.Helper()
+	e.must(s.Files().Mkdir(e.ctx(), "dir"), "mkdir")
+	e.write(s, "f", "1")
+	e.prints(s, "", "chmod 600 f; mv f g; mv dir other; rm g; touch last")
+	want := []cove.Change{
+		{Kind: cove.Modified, Path: "/workspace/f", Attributes: true},
+		{Kind: cove.Removed, Path: "/workspace/f", Moved: true},
+		{Kind: cove.Created, Path: "/workspace/g"},
+		{Kind: cove.Removed, Path: "/workspace/dir", Moved: true},
+		{Kind: cove.Created, Path: "/workspace/other"},
+		{Kind: cove.Removed, Path: "/workspace/g"},
+		{Kind: cove.Created, Path: "/workspace/last"},
+	}
+	ctx := e.ctx()
+	for len(want) > 0 {
+		select {
+		case c, ok := <-changes:
+			if !ok {
+				e.Fatalf("the watch ended before %+v", want[0])
+			}
+			if c == want[0] {
+				want = want[1:]
+			}
+		case <-ctx.Done():
+			e.Fatalf("nobody told %+v", want[0])
+		}
+	}
 }
 
 func watchBelow(e *env) {

@@ -167,11 +167,15 @@ func (w *watcher) event(wd int, mask, cookie uint32, name string) error {
 			return w.tell(protocol.Overflow, "") // what happens there is not seen
 		}
 		return err
-	case mask&(unix.IN_DELETE|unix.IN_MOVED_FROM) != 0:
-		if isDir && mask&unix.IN_MOVED_FROM != 0 {
+	case mask&unix.IN_MOVED_FROM != 0:
+		if isDir {
 			w.forget(full)
 		}
+		return w.tell(protocol.Moved, full)
+	case mask&unix.IN_DELETE != 0:
 		return w.tell(protocol.Removed, full)
+	case mask&unix.IN_ATTRIB != 0:
+		return w.tell(protocol.Attributes, full)
 	case !isDir:
 		return w.tell(protocol.Modified, full)
 	}

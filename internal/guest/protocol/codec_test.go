@@ -46,6 +46,8 @@ func codecs() map[string]codec {
 		"tag":      of(protocol.Tag{Name: "/f", Attrs: []protocol.Attr{{Name: "user.a", Value: "v"}, {Name: "user.b"}}}, protocol.DecodeTag),
 		"parts":    of(protocol.Parts{{Offset: 0, Length: 1}, {Offset: 1 << 50, Length: 1 << 40}}, protocol.DecodeParts),
 		"change":   of(protocol.Change{Kind: protocol.Removed, Path: "/x"}, protocol.DecodeChange),
+		"move":     of(protocol.Change{Kind: protocol.Moved, Path: "/x"}, protocol.DecodeChange),
+		"chmod":    of(protocol.Change{Kind: protocol.Attributes, Path: "/x"}, protocol.DecodeChange),
 	}
 }
 

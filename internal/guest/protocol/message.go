@@ -5,11 +5,12 @@ package protocol
 // speaks to older agents too, from Oldest on, and sends nothing that those do not
 // know.
 const (
-	Version = 5
+	Version = 6
 	Oldest  = 2 // without Whole
 	Whole   = 3 // trees have hard links, pipes, all bits of a mode, attributes and holes
 	Doors   = 4 // agents listen, and hold what is kept
 	Owners  = 5 // descriptions have owners and attributes, and files get attributes
+	Moves   = 6 // changes tell files that move, and those whose attributes change
 )
 
 // What an agent's executable is besides, by its first argument.

@@ -199,6 +199,8 @@ const (
 	Modified
 	Removed
 	Overflow
+	Moved      // to another name, or out of what is watched; since version 6, before that Removed
+	Attributes // of a file or a directory; since version 6, before that Modified, for files
 )
 
 // Change is one thing that happened to a file.
@@ -218,7 +220,7 @@ func (c Change) Encode() []byte {
 // DecodeChange is the inverse of [Change.Encode].
 func DecodeChange(b []byte) (Change, error) {
 	d := NewDecoder(b)
-	c := Change{Kind: ChangeKind(d.Byte(byte(Overflow))), Path: d.Text(2 * MaxPath)}
+	c := Change{Kind: ChangeKind(d.Byte(byte(Attributes))), Path: d.Text(2 * MaxPath)}
 	if c.Kind == 0 {
 		d.fail()
 	}
