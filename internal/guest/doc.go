@@ -96,7 +96,9 @@
 //
 // A door is known by its user: only root is one, without any capability. Programs
 // have the agent's user, which must be another, and cannot become root; they are
-// turned away. A new door ends the link before it, whose host may have hung. The end
+// turned away. Where nobody is root, as in a sandbox within another, both are started
+// with the word beside: the agent listens at @cove-agent-N, N being its parent, and a
+// door is who has that parent. Programs can end such an agent, and itself alone. A new door ends the link before it, whose host may have hung. The end
 // of a link, in the middle of a message or not, is a leave: it ends what is not kept,
 // and not the agent. After a sandbox was stopped and restored, its memory included,
 // the agent listens as before, and a new door finds it.

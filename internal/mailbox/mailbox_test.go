@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"errors"
 	"io"
 	"os"
 	"os/exec"
@@ -20,6 +21,7 @@ import (
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/internal/guest"
 	"github.com/cove-sandbox/cove/internal/guest/agent"
+	"github.com/cove-sandbox/cove/internal/guest/protocol"
 	"github.com/cove-sandbox/cove/internal/mailbox"
 )
 
@@ -36,6 +38,9 @@ func TestMain(m *testing.M) {
 			syscall.Exit(mailbox.Main(os.Args[2:]))
 		}
 		syscall.Exit(agent.Main(agent.DefaultFD))
+	}
+	if os.Args[0] == knock {
+		syscall.Exit(knockAt(os.Args[1]))
 	}
 	if os.Getuid() == 0 && os.Getenv(alone) == "" {
 		runtime.LockOSThread()
@@ -203,28 +208,80 @@ func TestBox(t *testing.T) {
 	ended(t, third)
 }
 
-// TestExecutable is the box as a process of its own, asked as from outside.
+// TestExecutable is the box as a process of its own, asked as from outside: by root,
+// and by somebody whom nobody but itself protects from programs.
 func TestExecutable(t *testing.T) {
 	needRoot(t)
-	dir := t.TempDir()
-	ask := func(words ...string) (mailbox.Answer, error) {
-		cmd := exec.CommandContext(t.Context(), "/proc/self/exe")
-		cmd.Args = append([]string{agent.Name, mailbox.Name, dir}, words...)
-		out, err := cmd.Output()
-		if err != nil {
-			return mailbox.Answer{}, err
-		}
-		return mailbox.ParseAnswer(strings.TrimSuffix(string(out), "\n"))
+	for name, who := range map[string]*syscall.Credential{"root": nil, "nobody is root": {Uid: agentUser, Gid: agentUser}} {
+		t.Run(name, func(t *testing.T) {
+			dir, err := os.MkdirTemp("/tmp", "mailbox-*") // that of the test is root's alone
+			if err == nil && who != nil {
+				err = os.Chown(dir, agentUser, agentUser)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = os.RemoveAll(dir) }()
+			ask := func(words ...string) (mailbox.Answer, error) {
+				cmd := exec.CommandContext(t.Context(), "/proc/self/exe")
+				cmd.Args = append([]string{agent.Name, mailbox.Name, dir}, words...)
+				cmd.Dir, cmd.SysProcAttr = "/", &syscall.SysProcAttr{Credential: who}
+				out, err := cmd.Output()
+				if err != nil {
+					return mailbox.Answer{}, err
+				}
+				return mailbox.ParseAnswer(strings.TrimSuffix(string(out), "\n"))
+			}
+			c := connected(t, ask, "aa")
+			prints(t, c, "echo inside; id -u", "inside\n61118\n")
+			box := processes(t, dir)
+			if len(box) != 1 {
+				t.Fatalf("there are %d boxes", len(box))
+			}
+			address := protocol.Address
+			if who != nil {
+				address += "-" + strconv.Itoa(box[0])
+			}
+			strangerIsTurnedAway(t, address)
+			prints(t, c, "echo still inside", "still inside\n")
+			ended(t, c)
+			_ = syscall.Kill(box[0], syscall.SIGKILL)
+		})
 	}
-	c := connected(t, ask, "aa")
-	prints(t, c, "echo inside", "inside\n")
-	box := processes(t, dir)
-	if len(box) != 1 {
-		t.Errorf("there are %d boxes", len(box))
+}
+
+// knock is the name of a process that tries to be a door.
+const knock = "knock"
+
+// knockAt tries to be a door at the address, and is 0 where it is let in, 3 where it is
+// turned away and 1 where nobody is there.
+func knockAt(address string) int {
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err == nil {
+		err = unix.Connect(fd, &unix.SockaddrUnix{Name: address})
 	}
-	ended(t, c)
-	for _, pid := range box {
-		_ = syscall.Kill(pid, syscall.SIGKILL)
+	if err == nil {
+		err = unix.Sendmsg(fd, []byte{'+'}, unix.UnixRights(0, 1), nil, unix.MSG_NOSIGNAL)
+	}
+	if err != nil && !errors.Is(err, unix.EPIPE) {
+		return 1
+	}
+	var b [1]byte
+	if n, _ := unix.Read(fd, b[:]); n > 0 {
+		return 0
+	}
+	return 3
+}
+
+// strangerIsTurnedAway wants no door that a process of the agent's own user opens.
+func strangerIsTurnedAway(t *testing.T, address string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "/proc/self/exe")
+	cmd.Args, cmd.Dir = []string{knock, address}, "/"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: agentUser, Gid: agentUser}}
+	_ = cmd.Run()
+	if code := cmd.ProcessState.ExitCode(); code != 3 {
+		t.Errorf("a stranger at the agent's door ends with %d", code)
 	}
 }
 

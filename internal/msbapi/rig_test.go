@@ -59,6 +59,7 @@ func serve(t *testing.T, change ...func(*engine.Config)) *rig {
 	face := msbapi.New(msbapi.Config{
 		Platform:  func(p cove.Principal) cove.Platform { return r.engine.As(p) },
 		Templates: func() []string { return []string{"node"} },
+		Isolation: r.engine.Isolation,
 		Watch: func(ctx context.Context, _ cove.Principal) (context.Context, func()) {
 			r.begun.Add(1)
 			return ctx, func() { r.done.Add(1) }
@@ -201,3 +202,6 @@ func (r *rig) leave(body string) (over <-chan struct{}, stop func()) {
 	}()
 	return done, cancel
 }
+
+// told is what stands around the rig's sandboxes, as clients are told.
+const told = `{"boundary":"none","network":"hard","memory":"hard","cpu":"hard","pids":"hard","disk":"hard","files":"hard"}`

@@ -76,13 +76,13 @@ func TestASandboxLives(t *testing.T) {
 			t.Errorf("%s: %s", p, got)
 		}
 	}
-	if got := r.result("sandbox.metrics.get", `"namespace":"other"`); got != `{"sandboxes":[]}` {
+	if got := r.result("sandbox.metrics.get", `"namespace":"other"`); got != `{"isolation":`+told+`,"sandboxes":[]}` {
 		t.Error(got)
 	}
 	if got := r.result("sandbox.stop", s1); got != `"Sandbox s1 stopped successfully"` {
 		t.Error(got)
 	}
-	if got := r.result("sandbox.metrics.get", `"namespace":"default"`); got != `{"sandboxes":[]}` {
+	if got := r.result("sandbox.metrics.get", `"namespace":"default"`); got != `{"isolation":`+told+`,"sandboxes":[]}` {
 		t.Error(got)
 	}
 }
@@ -223,10 +223,10 @@ func TestWhoMayWhat(t *testing.T) {
 		"a broken store":    {brokenKey, "sandbox.stop", s1, 500, `{"code":5002,"detail":"the store is gone","error":"Internal server error"}`},
 		"another namespace": {teamKey, "sandbox.stop", s1, 403, denied},
 		"every namespace":   {teamKey, "sandbox.metrics.get", `"namespace":"*"`, 403, denied},
-		"its own namespace": {teamKey, "sandbox.metrics.get", `"namespace":"team"`, 200, `{"jsonrpc":"2.0","result":{"sandboxes":[]},"id":7}`},
+		"its own namespace": {teamKey, "sandbox.metrics.get", `"namespace":"team"`, 200, `{"jsonrpc":"2.0","result":{"isolation":` + told + `,"sandboxes":[]},"id":7}`},
 		"another tenant":    {otherKey, "sandbox.stop", s1, 400, `{"code":2001,"error":"Namespace directory 'default' does not exist"}`},
-		"another tenant's":  {otherKey, "sandbox.metrics.get", `"namespace":"*"`, 200, `{"jsonrpc":"2.0","result":{"sandboxes":[]},"id":7}`},
-		"who may only look": {lookKey, "sandbox.metrics.get", `"namespace":"nothing"`, 200, `{"jsonrpc":"2.0","result":{"sandboxes":[]},"id":7}`},
+		"another tenant's":  {otherKey, "sandbox.metrics.get", `"namespace":"*"`, 200, `{"jsonrpc":"2.0","result":{"isolation":` + told + `,"sandboxes":[]},"id":7}`},
+		"who may only look": {lookKey, "sandbox.metrics.get", `"namespace":"nothing"`, 200, `{"jsonrpc":"2.0","result":{"isolation":` + told + `,"sandboxes":[]},"id":7}`},
 	} {
 		status, text := r.ask(tc.key, tc.method, tc.params)
 		if diff := cmp.Diff(tc.want, text); diff != "" || status != tc.status {

@@ -17,7 +17,7 @@ import (
 // Where our things are inside a machine: the second, where programs are not root.
 const (
 	rootDir     = "/cove"
-	guestDir    = "/tmp/.cove"
+	guestDir    = "/dev/shm/.cove"
 	mailboxName = mailbox.Name
 )
 

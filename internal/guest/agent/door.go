@@ -51,7 +51,7 @@ func await(fd int) int {
 			code = 0
 		case errors.Is(err, unix.EINTR):
 		case code != 0:
-			return complain("the agent refused the door; it must be opened by root")
+			return complain("the agent refused the door; it must be opened by root, or by who started the agent")
 		default:
 			return code
 		}
