@@ -1,0 +1,1 @@
+"""The package in asyncio. All but stream.py is where cove._sync is made from."""

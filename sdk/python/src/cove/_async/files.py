@@ -1,0 +1,252 @@
+"""Files of a sandbox. Relative paths start in the workspace."""
+
+from __future__ import annotations
+
+import os
+from typing import IO, TYPE_CHECKING, AsyncIterator, Callable, List, Optional, Type, Union
+
+from .._errors import NotFoundError, invalid_field
+from .._models import FileChange, FileInfo, Link, file_change, file_info, pick
+from .._wire import Json, text_or_base64, without_none
+from .http import AsyncResponse
+from .stream import PIECE, Source, blocking, pieces
+from .transport import BYTES, TAR, AsyncEvents, Body, at
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from .sandbox import AsyncSandbox
+
+# Called with the bytes that have passed, and with all of them where that is known.
+OnProgress = Callable[[int, Optional[int]], None]
+LocalPath = Union[str, "os.PathLike[str]"]
+
+
+class AsyncDownload:
+    """The bytes of a file as they come."""
+
+    def __init__(self, sandbox: "AsyncSandbox", response: AsyncResponse) -> None:
+        self._transport = sandbox.client.transport
+        self._response = response
+        length = response.headers.get("content-length", "")
+        self.size: Optional[int] = int(length) if length.isdigit() else None
+        self._over = False
+
+    def __aiter__(self) -> "AsyncDownload":
+        return self
+
+    async def __anext__(self) -> bytes:
+        if self._over:
+            raise StopAsyncIteration
+        try:
+            piece = await self._response.piece()
+        except BaseException as err:
+            await self.aclose()
+            self._transport.explain(err)
+            raise
+        if not piece:
+            self._over = True
+            self._transport.over(self._response)
+            raise StopAsyncIteration
+        return piece
+
+    async def read(self) -> bytes:
+        """All that is left."""
+        return b"".join([piece async for piece in self])
+
+    async def aclose(self) -> None:
+        """Leave the rest."""
+        if not self._over:
+            self._over = True
+            self._transport.drop(self._response)
+
+    async def __aenter__(self) -> "AsyncDownload":
+        return self
+
+    async def __aexit__(self, kind: "Optional[Type[BaseException]]", err: Optional[BaseException], trace: "Optional[TracebackType]") -> None:
+        await self.aclose()
+
+
+class AsyncWatch:
+    """Changes below a directory, as they happen."""
+
+    def __init__(self, events: AsyncEvents) -> None:
+        self._events = events
+
+    def __aiter__(self) -> "AsyncWatch":
+        return self
+
+    async def __anext__(self) -> FileChange:
+        while True:
+            event = await self._events.next()
+            if event is None:
+                raise StopAsyncIteration
+            if event.name == "change":
+                return file_change(self._events.parsed(event))
+
+    async def aclose(self) -> None:
+        """Stop looking."""
+        await self._events.aclose()
+
+    async def __aenter__(self) -> "AsyncWatch":
+        return self
+
+    async def __aexit__(self, kind: "Optional[Type[BaseException]]", err: Optional[BaseException], trace: "Optional[TracebackType]") -> None:
+        await self.aclose()
+
+
+class AsyncFiles:
+    """Files of one sandbox."""
+
+    def __init__(self, sandbox: "AsyncSandbox") -> None:
+        self._sandbox = sandbox
+        self._transport = sandbox.client.transport
+
+    def _at(self, rest: str) -> str:
+        return at("/api/sandboxes/", self._sandbox.sandbox_id, rest)
+
+    async def read(self, path: str) -> str:
+        """A file as text in UTF-8."""
+        return (await self.read_bytes(path)).decode()
+
+    async def read_bytes(self, path: str, *, offset: int = 0, length: Optional[int] = None) -> bytes:
+        """A file, or a part of it."""
+        async with await self.open(path, offset=offset, length=length) as download:
+            return await download.read()
+
+    async def open(self, path: str, *, offset: int = 0, length: Optional[int] = None) -> AsyncDownload:
+        """A file piece by piece, so that it need not fit in memory."""
+        query = without_none({"path": path, "offset": offset or None, "length": length})
+        return AsyncDownload(self._sandbox, await self._transport.send("GET", self._at("/files"), query=query, accept=BYTES))
+
+    async def write(self, path: str, data: Source, *, mode: Union[int, str, None] = None, on_progress: Optional[OnProgress] = None) -> None:
+        """Replace a file: it is there whole or not at all. Data is text, bytes, an
+        open file or pieces; what is not in memory is never held whole."""
+        headers = {"Content-Type": BYTES}
+        if mode is not None:
+            headers["X-File-Mode"] = mode if isinstance(mode, str) else f"{mode:04o}"
+        await self._transport.tell("PUT", self._at("/files"), body=counted(data, on_progress), query={"path": path}, headers=headers)
+
+    async def upload(self, local: LocalPath, path: Optional[str] = None, *, on_progress: Optional[OnProgress] = None) -> str:
+        """Copy a file of this machine into the sandbox, and return its path there."""
+        name = path or os.path.basename(os.fspath(local))
+        with await blocking(lambda: open(local, "rb")) as file:
+            mode = os.fstat(file.fileno()).st_mode & 0o777
+            await self.write(name, file, mode=mode, on_progress=on_progress)
+        return name
+
+    async def download(self, path: str, local: LocalPath, *, on_progress: Optional[OnProgress] = None) -> None:
+        """Copy a file out of the sandbox. The local file is there whole or not at all."""
+        import tempfile
+
+        async with await self.open(path) as download:
+            part = await blocking(lambda: tempfile.NamedTemporaryFile(dir=os.path.dirname(os.path.abspath(local)), prefix=".cove-", delete=False))
+            try:
+                await self._saved(download, part.file, on_progress)
+                part.close()
+                os.replace(part.name, local)
+            except BaseException:
+                part.close()
+                os.unlink(part.name)
+                raise
+
+    async def _saved(self, download: AsyncDownload, to: IO[bytes], on_progress: Optional[OnProgress]) -> None:
+        done = 0
+        async for piece in download:
+            to.write(piece)
+            done += len(piece)
+            if on_progress is not None:
+                on_progress(done, download.size)
+
+    async def list(self, path: str = "", *, depth: int = 1) -> List[FileInfo]:
+        """What is below a directory."""
+        found: List[FileInfo] = []
+        events = await self._transport.follow("GET", self._at("/files/list"), ("end",), query={"path": path or "/workspace", "depth": depth})
+        try:
+            while True:
+                event = await events.next()
+                if event is None:
+                    return found
+                if event.name == "file":
+                    found.append(file_info(events.parsed(event)))
+        finally:
+            await events.aclose()
+
+    async def stat(self, path: str) -> FileInfo:
+        """What is at a path."""
+        return file_info(await self._transport.get("GET", self._at("/files/stat"), query={"path": path}))
+
+    async def exists(self, path: str) -> bool:
+        """Whether something is at a path."""
+        try:
+            await self.stat(path)
+        except NotFoundError as err:
+            if err.reason in ("no_such_session", "session_expired", "session_closed", "node_lost"):
+                raise
+            return False
+        return True
+
+    async def make_dir(self, path: str) -> None:
+        """Make a directory and those above it."""
+        await self._transport.tell("POST", self._at("/files/mkdir"), json_body=text_or_base64("path", path))
+
+    async def move(self, old: str, new: str) -> None:
+        """Give a file another name."""
+        body: Json = {**text_or_base64("from", old), **text_or_base64("to", new)}
+        await self._transport.tell("POST", self._at("/files/move"), json_body=body)
+
+    async def remove(self, path: str) -> None:
+        """Delete a file or a whole directory."""
+        await self._transport.tell("DELETE", self._at("/files"), query={"path": path})
+
+    async def watch(self, path: str = "") -> AsyncWatch:
+        """Follow the changes below a directory."""
+        return AsyncWatch(await self._transport.follow("GET", self._at("/files/watch"), (), query={"path": path or "/workspace"}))
+
+    async def archive(self, path: str = "") -> AsyncDownload:
+        """A directory as a tar."""
+        return AsyncDownload(self._sandbox, await self._transport.send("GET", self._at("/archive"), query={"path": path or "/workspace"}, accept=TAR))
+
+    async def unpack(self, tar: Source, path: str = "", *, on_progress: Optional[OnProgress] = None) -> None:
+        """Extract a tar into a directory. Each file in it is whole or not there."""
+        await self._transport.tell("PUT", self._at("/archive"), body=counted(tar, on_progress), query={"path": path or "/workspace"}, headers={"Content-Type": TAR})
+
+    async def url(self, path: str, *, method: str = "GET", ttl_seconds: Optional[float] = None) -> Link:
+        """A link that reads (GET) or replaces (PUT) a file without a key, for a while."""
+        body = without_none({**text_or_base64("path", path), "method": method, "ttl_seconds": ttl_seconds})
+        return pick(Link, await self._transport.get("POST", self._at("/files/url"), json_body=body))
+
+
+def counted(data: Source, on_progress: Optional[OnProgress]) -> Body:
+    """What is to be sent, with somebody told of what has gone."""
+    if isinstance(data, str):
+        data = data.encode()
+    if isinstance(data, (bytearray, memoryview)):
+        data = bytes(data)
+    if isinstance(data, bytes):
+        if len(data) <= PIECE and on_progress is None:
+            return data
+        return _counting(_sliced(data), len(data), on_progress)
+    if not any(hasattr(data, name) for name in ("read", "__aiter__", "__iter__")):
+        raise invalid_field("data", "must be text, bytes, an open file or pieces of bytes")
+    total: Optional[int] = None
+    if hasattr(data, "fileno"):
+        try:
+            total = os.fstat(data.fileno()).st_size
+        except (OSError, ValueError):
+            pass
+    return _counting(data, total, on_progress)
+
+
+def _sliced(data: bytes) -> List[bytes]:
+    view = memoryview(data)
+    return [view[i : i + PIECE] for i in range(0, len(view), PIECE)]  # type: ignore[misc]
+
+
+async def _counting(source: Source, total: Optional[int], on_progress: Optional[OnProgress]) -> AsyncIterator[bytes]:
+    done = 0
+    async for piece in pieces(source):
+        yield piece
+        done += len(piece)
+        if on_progress is not None:
+            on_progress(done, total)

@@ -1,0 +1,266 @@
+"""A sandbox, as one value."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Awaitable, Callable, Dict, List, Mapping, Optional, Sequence, Type, TypeVar, Union
+
+from .._errors import CoveError, NotFoundError, invalid_field
+from .._models import Execution, Session, Snapshot, Usage, changed, pick
+from .._wire import Json, without_none
+from .client import AsyncClient
+from .code import AsyncCode
+from .commands import AsyncCommands, AsyncTerminals
+from .files import AsyncFiles
+from .ports import AsyncPorts
+from .stream import AsyncLock
+from .transport import at
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+X = TypeVar("X", bound=Execution)
+
+
+class AsyncSandbox:
+    """A session and what is in it: commands, files, code, terminals, ports, snapshots.
+
+    Make one with create, or find one with connect. As a context manager it ends
+    the session. One that expired is opened again by what runs in it next, once, and
+    the answer says so in session_recreated: its files are gone then.
+    """
+
+    def __init__(self, client: AsyncClient, session: Session, request: Optional[Json] = None, owns_client: bool = False) -> None:
+        self.client = client
+        self.session = session  # as it was when it was last asked for
+        self._request = request
+        self._owns_client = owns_client
+        self._untold = False
+        self._reopening = AsyncLock()
+        self.commands = AsyncCommands(self)
+        self.files = AsyncFiles(self)
+        self.code = AsyncCode(self)
+        self.terminals = AsyncTerminals(self)
+        self.ports = AsyncPorts(self)
+        self.snapshots = AsyncSnapshots(self)
+
+    @classmethod
+    async def create(
+        cls,
+        template: Optional[str] = None,
+        *,
+        client: Optional[AsyncClient] = None,
+        url: Optional[str] = None,
+        api_key: Optional[str] = None,
+        mode: Optional[str] = None,
+        provider: Optional[str] = None,
+        flavor: Optional[str] = None,
+        project_name: Optional[str] = None,
+        user_id: Optional[str] = None,
+        thread_id: Optional[str] = None,
+        memory_limit: Union[str, int, None] = None,
+        cpu_limit: Union[str, float, None] = None,
+        timeout_minutes: Optional[float] = None,
+        lifetime_minutes: Optional[float] = None,
+        env: Optional[Mapping[str, str]] = None,
+        volumes: Sequence[Union[str, Mapping[str, Any]]] = (),
+        network: Union[str, Mapping[str, Any], None] = None,
+        policy: Optional[str] = None,
+        metadata: Optional[Mapping[str, str]] = None,
+        ports: Sequence[int] = (),
+        snapshot: Union[str, Snapshot, None] = None,
+        on_full: Optional[str] = None,
+        on_queue: Optional[Callable[[int], None]] = None,
+        idempotency_key: Optional[str] = None,
+        **more: Any,
+    ) -> "AsyncSandbox":
+        """Open a session: the live one of this user and thread, or a new one.
+
+        Fields of a request that have no argument here, such as workspace or require,
+        go along by their names.
+        """
+        request = without_none(
+            {
+                "template": template,
+                "provider": provider,
+                "flavor": flavor,
+                "project_name": project_name,
+                "user_id": user_id,
+                "thread_id": thread_id,
+                "memory_limit": memory_limit,
+                "cpu_limit": cpu_limit,
+                "timeout_minutes": timeout_minutes,
+                "lifetime_minutes": lifetime_minutes,
+                "env": dict(env) if env else None,
+                "volumes": [volume_of(v) for v in volumes] or None,
+                "network": {"mode": network} if isinstance(network, str) else network,
+                "policy": policy,
+                "metadata": dict(metadata) if metadata else None,
+                "ports": list(ports) or None,
+                "snapshot": snapshot.snapshot_id if isinstance(snapshot, Snapshot) else snapshot,
+                "on_full": on_full,
+                **more,
+            }
+        )
+        used = client or AsyncClient(url, api_key, mode=mode)
+        try:
+            session = await used.open(request, idempotency_key=idempotency_key, on_queue=on_queue)
+        except BaseException:
+            if client is None:
+                await used.aclose()
+            raise
+        return cls(used, session, request, client is None)
+
+    @classmethod
+    async def connect(
+        cls, session_id: str, *, client: Optional[AsyncClient] = None, url: Optional[str] = None, api_key: Optional[str] = None, mode: Optional[str] = None
+    ) -> "AsyncSandbox":
+        """Find a session by its id. One that was not made here is not opened again when it expires."""
+        used = client or AsyncClient(url, api_key, mode=mode)
+        try:
+            return cls(used, await used.session(session_id), None, client is None)
+        except BaseException:
+            if client is None:
+                await used.aclose()
+            raise
+
+    @property
+    def sandbox_id(self) -> str:
+        """The id of the session; another one after the session was opened again."""
+        return self.session.session_id
+
+    async def __aenter__(self) -> "AsyncSandbox":
+        return self
+
+    async def __aexit__(self, kind: "Optional[Type[BaseException]]", err: Optional[BaseException], trace: "Optional[TracebackType]") -> None:
+        try:
+            await self.kill()
+        except NotFoundError:
+            pass  # it has ended already
+        finally:
+            await self.aclose()
+
+    async def aclose(self) -> None:
+        """Let go of the connections; the session stays."""
+        if self._owns_client:
+            await self.client.aclose()
+
+    async def kill(self, *, keep_workspace: bool = False) -> str:
+        """End the session. With keep_workspace the answer is the snapshot with its files."""
+        self._request = None  # what was ended is not opened again
+        return await self.client.end(self.sandbox_id, keep_workspace=keep_workspace)
+
+    async def _did(self, verb: str, body: Optional[Json] = None) -> Session:
+        self.session = await self.client.act(self.sandbox_id, verb, body)
+        return self.session
+
+    async def info(self) -> Session:
+        """The record of the session as it is now."""
+        self.session = await self.client.session(self.sandbox_id)
+        return self.session
+
+    async def renew(self, timeout_minutes: Optional[float] = None) -> Session:
+        """Move the end of the session."""
+        return await self._did("renew", without_none({"timeout_minutes": timeout_minutes}))
+
+    async def stop(self) -> Session:
+        """Give the sandbox back and keep its files."""
+        return await self._did("stop")
+
+    async def start(self) -> Session:
+        """Bring a stopped session back."""
+        return await self._did("start")
+
+    async def pause(self) -> Session:
+        """Freeze all that runs."""
+        return await self._did("pause")
+
+    async def resume(self) -> Session:
+        """Let a paused session go on."""
+        return await self._did("resume")
+
+    async def stats(self) -> Usage:
+        """What the session consumes."""
+        return pick(Usage, await self.client.transport.get("GET", at("/api/sandboxes/", self.sandbox_id, "/stats")))
+
+    async def set_network(self, network: Union[str, Mapping[str, Any]]) -> Session:
+        """Replace what the session may reach; one that takes its place reaches the same."""
+        body = {"mode": network} if isinstance(network, str) else dict(network)
+        answer = await self.client.transport.get("PUT", at("/api/sandboxes/", self.sandbox_id, "/network"), json_body=body)
+        if self._request is not None:
+            self._request = {**self._request, "network": body}
+        self.session = pick(Session, answer)
+        return self.session
+
+    async def fork(
+        self,
+        *,
+        user_id: Optional[str] = None,
+        thread_id: Optional[str] = None,
+        metadata: Optional[Mapping[str, str]] = None,
+        idempotency_key: Optional[str] = None,
+    ) -> "AsyncSandbox":
+        """Open a second session with the same files."""
+        body = without_none({"user_id": user_id, "thread_id": thread_id, "metadata": dict(metadata) if metadata else None})
+        headers = {"Idempotency-Key": idempotency_key} if idempotency_key else None
+        return type(self)(self.client, await self.client.act(self.sandbox_id, "fork", body, headers))
+
+    async def once(self, run: "Callable[[str, Dict[str, str]], Awaitable[X]]", repeatable: Callable[[], bool], auto_retry: Optional[bool]) -> X:
+        """Run something in the session, and once more in another that is opened in
+        its place where that one has expired, which says that nothing ran."""
+        was = self.sandbox_id
+        retry = self.client.auto_retry if auto_retry is None else auto_retry
+        try:
+            result = await run(was, {})
+        except CoveError as err:
+            if err.code != "not_found" or err.reason != "session_expired" or not retry or self._request is None or not repeatable():
+                raise
+            await self._reopen(was)
+            result = await run(self.sandbox_id, {"Cove-Retry": err.reason})
+            self._untold = True
+        if self._untold:
+            self._untold = False
+            result = changed(result, session_recreated=True)
+        return result
+
+    async def _reopen(self, was: str) -> None:
+        """Open the session again; of many who want that at once, one does."""
+        async with self._reopening:
+            if self.sandbox_id != was or self._request is None:
+                return
+            try:
+                self.session = await self.client.open(self._request, retried="session_expired")
+            except CoveError as err:
+                err.message = "the session has expired, and a new one cannot be opened in its place: " + err.message
+                raise
+            self._untold = True
+
+
+class AsyncSnapshots:
+    """Snapshots of one sandbox."""
+
+    def __init__(self, sandbox: AsyncSandbox) -> None:
+        self._sandbox = sandbox
+
+    async def create(self, name: Optional[str] = None, *, idempotency_key: Optional[str] = None) -> Snapshot:
+        """Save the files."""
+        headers = {"Idempotency-Key": idempotency_key} if idempotency_key else None
+        path = at("/api/sandboxes/", self._sandbox.sandbox_id, "/snapshot")
+        return pick(Snapshot, await self._sandbox.client.transport.get("POST", path, json_body=without_none({"name": name}), headers=headers))
+
+    async def list(self) -> List[Snapshot]:
+        """The snapshots of this sandbox."""
+        return await self._sandbox.client.snapshots(session_id=self._sandbox.sandbox_id)
+
+    async def delete(self, snapshot: Union[str, Snapshot]) -> None:
+        """Forget a snapshot."""
+        await self._sandbox.client.delete_snapshot(snapshot.snapshot_id if isinstance(snapshot, Snapshot) else snapshot)
+
+
+def volume_of(volume: Union[str, Mapping[str, Any]]) -> Json:
+    """A volume as it travels, from a mapping or from source:target[:rw]."""
+    if not isinstance(volume, str):
+        return dict(volume)
+    parts = volume.split(":")
+    if len(parts) not in (2, 3) or not parts[0] or not parts[1] or (len(parts) == 3 and parts[2] not in ("ro", "rw")):
+        raise invalid_field("volumes", f"{volume!r} is not source:target, source:target:ro or source:target:rw")
+    return {"source": parts[0], "target": parts[1], "write": True} if parts[2:] == ["rw"] else {"source": parts[0], "target": parts[1]}

@@ -1,0 +1,141 @@
+"""Sessions of users and threads behind one client, with plain dictionaries as answers."""
+
+from __future__ import annotations
+
+import os
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Type, Union
+
+from .._errors import InvalidError
+from .._wire import Json
+from .client import AsyncClient
+from .commands import Command, OnText
+from .files import LocalPath, OnProgress
+from .sandbox import AsyncSandbox
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+MOST = 1024  # sessions that one client remembers
+
+
+class AsyncSandboxClient:
+    """A sandbox for each conversation.
+
+    get_or_create_session says whose turn it is: what is called after it, in the
+    same thread or task, happens in that session. One client can serve any number of
+    conversations at once, and none gets into the sandbox of another: where it is not
+    clear which session is meant, the call is refused.
+
+    mode is "local", a server on this machine that starts by itself, or "remote",
+    the one at server_url. Without one, SANDBOX_MODE and SANDBOX_URL, or COVE_URL, say it.
+    """
+
+    def __init__(self, mode: Optional[str] = None, server_url: Optional[str] = None, api_key: Optional[str] = None, *, client: Optional[AsyncClient] = None, **connect: Any) -> None:
+        self._owns = client is None
+        self.client = client or AsyncClient(server_url, api_key, mode=mode, **connect)
+        self._sandboxes: Dict[str, AsyncSandbox] = {}
+        self._now: "ContextVar[Optional[AsyncSandbox]]" = ContextVar("cove_session", default=None)
+
+    async def __aenter__(self) -> "AsyncSandboxClient":
+        return self
+
+    async def __aexit__(self, kind: "Optional[Type[BaseException]]", err: Optional[BaseException], trace: "Optional[TracebackType]") -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Let go of the connections. Sessions stay until their time is up: another
+        client with the same user and thread finds them."""
+        self._sandboxes.clear()
+        if self._owns:
+            await self.client.aclose()
+
+    async def get_or_create_session(self, user_id: Optional[str] = None, thread_id: Optional[str] = None, timeout_minutes: Optional[float] = None, **spec: Any) -> Json:
+        """The session of a user and a thread, and make it the one that this thread or
+        task works in. spec has what AsyncSandbox.create takes, such as policy or flavor."""
+        sandbox = await AsyncSandbox.create(client=self.client, user_id=user_id, thread_id=thread_id, timeout_minutes=timeout_minutes, **spec)
+        known = self._sandboxes.get(sandbox.sandbox_id)
+        if known is None:
+            while len(self._sandboxes) >= MOST:
+                self._sandboxes.pop(next(iter(self._sandboxes)), None)
+            self._sandboxes[sandbox.sandbox_id] = sandbox
+        else:
+            known.session = sandbox.session
+            sandbox = known
+        self._now.set(sandbox)
+        return dict(sandbox.session.raw)
+
+    async def _sandbox(self, session_id: Optional[str]) -> AsyncSandbox:
+        if session_id is not None:
+            found = self._sandboxes.get(session_id)
+            return found if found is not None else await AsyncSandbox.connect(session_id, client=self.client)
+        now = self._now.get()
+        if now is not None:
+            return now
+        if len(self._sandboxes) > 1:
+            raise InvalidError("session_id: it is not clear which session is meant", remedy="call get_or_create_session in this thread or task first, or name session_id")
+        if not self._sandboxes:
+            await self.get_or_create_session()
+        return next(iter(self._sandboxes.values()))
+
+    async def execute(
+        self,
+        command: Command,
+        timeout: Optional[float] = None,
+        auto_retry: bool = True,
+        *,
+        session_id: Optional[str] = None,
+        working_dir: Optional[str] = None,
+        env: Optional[Mapping[str, str]] = None,
+        stdin: Any = None,
+        on_stdout: Optional[OnText] = None,
+        on_stderr: Optional[OnText] = None,
+    ) -> Json:
+        """Run a command: exit_code, stdout, stderr, execution_time_ms and more.
+
+        With auto_retry a session that has expired is opened again, and the command
+        run in that, once; session_recreated says so. A command that fails is an answer.
+        """
+        sandbox = await self._sandbox(session_id)
+        was = sandbox.sandbox_id
+        x = await sandbox.commands.run(
+            command, timeout=timeout, workdir=working_dir, env=env, stdin=stdin, on_stdout=on_stdout, on_stderr=on_stderr, auto_retry=auto_retry
+        )
+        if sandbox.sandbox_id != was:
+            self._sandboxes.pop(was, None)
+            self._sandboxes[sandbox.sandbox_id] = sandbox
+        return {**x.raw, "stdout": x.stdout, "stderr": x.stderr}
+
+    async def upload_file(self, local_path: LocalPath, remote_path: Optional[str] = None, *, session_id: Optional[str] = None, on_progress: Optional[OnProgress] = None) -> Json:
+        """Copy a file of this machine into the workspace. It is streamed."""
+        sandbox = await self._sandbox(session_id)
+        path = await sandbox.files.upload(local_path, remote_path, on_progress=on_progress)
+        return dict((await sandbox.files.stat(path)).raw)
+
+    async def upload_bytes(self, data: Union[bytes, str], remote_path: str, *, session_id: Optional[str] = None) -> Json:
+        """Write bytes to a file of the workspace."""
+        sandbox = await self._sandbox(session_id)
+        await sandbox.files.write(remote_path, data)
+        return dict((await sandbox.files.stat(remote_path)).raw)
+
+    async def download_file(self, remote_path: str, local_path: Optional[LocalPath] = None, *, session_id: Optional[str] = None, on_progress: Optional[OnProgress] = None) -> bytes:
+        """A file of the workspace. With local_path it goes to that file, piece by
+        piece, and the answer is empty."""
+        sandbox = await self._sandbox(session_id)
+        if local_path is None:
+            return await sandbox.files.read_bytes(remote_path)
+        await sandbox.files.download(remote_path, os.fspath(local_path), on_progress=on_progress)
+        return b""
+
+    async def list_files(self, path: str = "", depth: int = 1, *, session_id: Optional[str] = None) -> List[Json]:
+        """What is below a directory, the workspace unless another is named."""
+        sandbox = await self._sandbox(session_id)
+        return [dict(info.raw) for info in await sandbox.files.list(path, depth=depth)]
+
+    async def close_session(self, session_id: Optional[str] = None) -> None:
+        """End a session and its files."""
+        sandbox = await self._sandbox(session_id)
+        self._sandboxes.pop(sandbox.sandbox_id, None)
+        if self._now.get() is sandbox:
+            self._now.set(None)
+        await sandbox.kill()

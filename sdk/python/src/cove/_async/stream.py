@@ -1,0 +1,180 @@
+"""Bytes to and from a server in asyncio. cove._sync.stream is its counterpart
+for callers that wait; both are written by hand, all that stands on them once."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from typing import Any, AsyncIterator, Callable, Optional, TypeVar
+
+from .._address import Address
+
+HIGH = 1 << 20  # bytes that wait for a reader before the server is held up
+PIECE = 64 << 10
+
+T = TypeVar("T")
+
+# What can be sent: bytes, a file that is open for reading, or pieces.
+Source = Any
+
+
+class AsyncStream(asyncio.Protocol):
+    """A connection. One task may read and one may write at a time."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._transport: Any = None
+        self._buffer = bytearray()
+        self._over = False
+        self._fault: Optional[BaseException] = None
+        self._held = self._full = False
+        self._reader: Optional["asyncio.Future[None]"] = None
+        self._writer: Optional["asyncio.Future[None]"] = None
+
+    @classmethod
+    async def connect(cls, address: Address, timeout: float, context: Optional[ssl.SSLContext]) -> "AsyncStream":
+        """A new connection to a server. It raises OSError."""
+        loop = asyncio.get_running_loop()
+        if address.socket is not None:
+            opening = loop.create_unix_connection(cls, address.socket)
+        elif address.tls:
+            opening = loop.create_connection(cls, address.host, address.port, ssl=context or ssl.create_default_context())
+        else:
+            opening = loop.create_connection(cls, address.host, address.port)
+        try:
+            _, stream = await asyncio.wait_for(opening, timeout)
+        except asyncio.TimeoutError:
+            raise TimeoutError("no connection in time") from None
+        return stream
+
+    # What the event loop calls.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        self._buffer += data
+        if len(self._buffer) > HIGH and not self._held:
+            self._held = True
+            self._transport.pause_reading()
+        self._wake()
+
+    def eof_received(self) -> bool:
+        self._over = True
+        self._wake()
+        return True  # a port may still be written to
+
+    def connection_lost(self, exc: Optional[BaseException]) -> None:
+        self._over, self._fault = True, exc
+        self._wake()
+
+    def pause_writing(self) -> None:
+        self._full = True
+
+    def resume_writing(self) -> None:
+        self._full = False
+        self._wake()
+
+    def _wake(self) -> None:
+        for waiter in (self._reader, self._writer):
+            if waiter is not None and not waiter.done():
+                waiter.set_result(None)
+
+    # What callers use.
+
+    async def recv(self, timeout: Optional[float] = None) -> bytes:
+        """What has come, at least a byte; nothing at the end."""
+        while not self._buffer and not self._over:
+            self._reader = self._loop.create_future()
+            try:
+                if timeout is None:
+                    await self._reader
+                else:
+                    await asyncio.wait_for(self._reader, timeout)
+            except asyncio.TimeoutError:
+                raise TimeoutError("no sign of life") from None
+            finally:
+                self._reader = None
+        if not self._buffer and self._fault is not None:
+            raise ConnectionResetError(str(self._fault)) from self._fault
+        data = bytes(self._buffer)
+        self._buffer.clear()
+        if self._held:
+            self._held = False
+            if not self._over:
+                self._transport.resume_reading()
+        return data
+
+    async def send(self, data: bytes, until_answer: bool = False) -> bool:
+        """Send all of it. With until_answer, stop and return False when an answer comes."""
+        if self._transport.is_closing() or self._fault is not None:
+            raise BrokenPipeError("the connection is closed")
+        if until_answer and self.readable():
+            return False
+        self._transport.write(data)
+        while self._full and not self._over:
+            if until_answer and self.readable():
+                return False
+            self._writer = self._loop.create_future()
+            try:
+                await self._writer
+            finally:
+                self._writer = None
+        return True
+
+    def readable(self) -> bool:
+        """Whether something has come, the end included, or nobody can use this any more."""
+        return bool(self._buffer) or self._over or self._loop is not asyncio.get_running_loop()
+
+    def finish(self) -> None:
+        """End what is sent, and leave the other way open."""
+        self._transport.write_eof()
+
+    def abort(self) -> None:
+        """Close it at once."""
+        try:
+            self._transport.abort()
+        except RuntimeError:  # its loop has ended, and it with that
+            pass
+
+
+class AsyncLock:
+    """A lock that can be made outside of an event loop."""
+
+    def __init__(self) -> None:
+        self._lock: Optional[asyncio.Lock] = None
+
+    async def __aenter__(self) -> None:
+        if self._lock is None:
+            self._lock = asyncio.Lock()
+        await self._lock.acquire()
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._lock is not None:
+            self._lock.release()
+
+
+async def blocking(do: Callable[[], T]) -> T:
+    """Do something that waits without an await."""
+    return await asyncio.get_running_loop().run_in_executor(None, do)
+
+
+async def pause(seconds: float) -> None:
+    """Wait."""
+    await asyncio.sleep(seconds)
+
+
+async def pieces(source: Source) -> AsyncIterator[bytes]:
+    """What is to be sent, piece by piece; a file is never held whole."""
+    if hasattr(source, "read"):
+        while True:
+            piece = await blocking(lambda: source.read(PIECE))
+            if not piece:
+                return
+            yield piece.encode() if isinstance(piece, str) else bytes(piece)
+    elif hasattr(source, "__aiter__"):
+        async for piece in source:
+            yield bytes(piece)
+    else:
+        for piece in source:
+            yield bytes(piece)

@@ -1,0 +1,333 @@
+# Made from _async/commands.py by mirror.py: change that, not this.
+"""Programs in a sandbox."""
+
+from __future__ import annotations
+
+import codecs
+import time
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Sequence, Type, Union
+
+from .._errors import ServerConnectionError, invalid_field
+from .._models import Chunk, Execution, OutputPage, ProcessInfo, chunk, execution, output_page, process_info
+from .._wire import Json, command_of, text_or_base64, without_none
+from .stream import Source, pause, pieces
+from .transport import Events, at
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from .sandbox import Sandbox
+
+SHELL = "if command -v bash >/dev/null; then exec bash -i; else exec sh -i; fi"
+INLINE = 1 << 20  # bytes of input that go along in a request
+Command = Union[str, Sequence[str]]
+OnText = Callable[[str], None]
+
+
+class Texts:
+    """Hands pieces of output on as text, also where a character is cut in two."""
+
+    def __init__(self, on_stdout: Optional[OnText], on_stderr: Optional[OnText]) -> None:
+        make = codecs.getincrementaldecoder("utf-8")
+        self._to = {name: (to, make("replace")) for name, to in (("stdout", on_stdout), ("stderr", on_stderr)) if to}
+        self.told = False
+
+    def take(self, piece: Chunk) -> None:
+        """Hand one piece on."""
+        if piece.stream in self._to:
+            to, decoder = self._to[piece.stream]
+            text = decoder.decode(piece.data)
+            if text:
+                self.told = True
+                to(text)
+
+    def end(self) -> None:
+        """Hand on what a cut left."""
+        for to, decoder in self._to.values():
+            text = decoder.decode(b"", True)
+            if text:
+                to(text)
+
+
+class Output:
+    """The output of a background program as it comes: pieces, in the order written.
+
+    When all of it has come, result is how the program ended. With resume, a
+    stream that breaks off is opened again where it was, for so many seconds: the
+    program and what it writes stay while a server restarts.
+    """
+
+    def __init__(self, opened: Callable[[int], "Events"], offset: int, resume: float) -> None:
+        self._open = opened
+        self._resume = resume
+        self._events: Optional[Events] = None
+        self.offset = offset  # of what comes next
+        self.result: Optional[Execution] = None
+
+    def __iter__(self) -> "Output":
+        return self
+
+    def __next__(self) -> Chunk:
+        while True:
+            event = self._next()
+            if event is None:
+                raise StopIteration
+            assert self._events is not None
+            if event.name in ("stdout", "stderr"):
+                piece = chunk(event.name, self._events.parsed(event))
+                self.offset = piece.next
+                return piece
+            if event.name == "exit":
+                self.result = execution(self._events.parsed(event))
+
+    def _next(self) -> Any:
+        give_up: Optional[float] = None
+        wait = 0.05
+        while True:
+            try:
+                if self._events is None:
+                    self._events = self._open(self.offset)
+                return self._events.next()
+            except ServerConnectionError:
+                self._events = None
+                now = time.monotonic()
+                give_up = give_up or now + self._resume
+                if now >= give_up:
+                    raise
+            pause(wait)
+            wait = min(2 * wait, 2.0)
+
+    def close(self) -> None:
+        """Stop looking. The program goes on."""
+        if self._events is not None:
+            self._events.close()
+
+    def __enter__(self) -> "Output":
+        return self
+
+    def __exit__(self, kind: "Optional[Type[BaseException]]", err: Optional[BaseException], trace: "Optional[TracebackType]") -> None:
+        self.close()
+
+
+class Process:
+    """A background program. It goes on when nobody looks."""
+
+    def __init__(self, sandbox: "Sandbox", info: ProcessInfo) -> None:
+        self._sandbox = sandbox
+        self.info = info
+        self.pid = info.pid
+
+    def _at(self, rest: str = "") -> str:
+        return at("/api/sandboxes/", self._sandbox.sandbox_id, "/processes/", str(self.pid), rest)
+
+    def output(self, offset: int = 0, *, resume: float = 0.0) -> Output:
+        """Its output from an offset on, to its end."""
+
+        def opened(offset: int) -> Events:
+            return self._sandbox.client.transport.follow("GET", self._at(), ("exit", "end"), query={"offset": offset})
+
+        return Output(opened, offset, resume)
+
+    def wait(self, *, on_stdout: Optional[OnText] = None, on_stderr: Optional[OnText] = None, resume: float = 0.0) -> Execution:
+        """Wait for its end, and hand its output on meanwhile."""
+        if self.info.result is not None:  # policy did not let it begin
+            return self.info.result
+        if on_stdout is None and on_stderr is None and not resume:
+            return execution(self._sandbox.client.transport.get("GET", self._at("/wait")))
+        texts = Texts(on_stdout, on_stderr)
+        with self.output(resume=resume) as output:
+            for piece in output:
+                texts.take(piece)
+        texts.end()
+        return output.result or execution(self._sandbox.client.transport.get("GET", self._at("/wait")))
+
+    def send_stdin(self, data: Union[str, bytes], *, eof: bool = False) -> None:
+        """Write to its input, and close that with eof. Long input goes in several requests."""
+        rest = data.encode() if isinstance(data, str) else bytes(data)
+        while True:
+            piece, rest = rest[:INLINE], rest[INLINE:]
+            body = text_or_base64("data", piece)
+            if eof and not rest:
+                body["eof"] = True
+            self._sandbox.client.transport.tell("POST", self._at("/input"), json_body=body)
+            if not rest:
+                return
+
+    def close_stdin(self) -> None:
+        """Close its input."""
+        self.send_stdin(b"", eof=True)
+
+    def signal(self, name: Union[str, int]) -> None:
+        """Send a signal, such as TERM or 15."""
+        self._sandbox.client.transport.tell("POST", self._at("/signal"), json_body={"signal": str(name)})
+
+    def kill(self) -> None:
+        """End it at once."""
+        self.signal("KILL")
+
+
+class Terminal(Process):
+    """A background program with a terminal."""
+
+    def resize(self, cols: int, rows: int) -> None:
+        """Give the terminal another size."""
+        self._sandbox.client.transport.tell("POST", self._at("/resize"), json_body={"cols": cols, "rows": rows})
+
+
+def asked(command: Command, workdir: Optional[str], env: Optional[Mapping[str, str]], timeout: Optional[float], **more: Any) -> Json:
+    """The request for a program."""
+    words, fits = command_of(command)
+    if not fits:
+        raise invalid_field("command", "must be a line for the shell or a list of words")
+    return without_none({"command": words, "workdir": workdir, "env": dict(env) if env else None, "timeout": timeout, **more})
+
+
+class Commands:
+    """Programs in one sandbox."""
+
+    def __init__(self, sandbox: "Sandbox") -> None:
+        self._sandbox = sandbox
+
+    def _at(self, rest: str, session_id: Optional[str] = None) -> str:
+        return at("/api/sandboxes/", session_id or self._sandbox.sandbox_id, rest)
+
+    def run(
+        self,
+        command: Command,
+        *,
+        workdir: Optional[str] = None,
+        env: Optional[Mapping[str, str]] = None,
+        timeout: Optional[float] = None,
+        stdin: Optional[Source] = None,
+        max_output: Union[int, str, None] = None,
+        on_stdout: Optional[OnText] = None,
+        on_stderr: Optional[OnText] = None,
+        auto_retry: Optional[bool] = None,
+    ) -> Execution:
+        """Run a program to its end: a line for the shell, or a list of words.
+
+        One that fails is a result. Who leaves ends it. Input is text, bytes, an open
+        file or pieces; what is not in memory is never held whole.
+        """
+        request = asked(command, workdir, env, timeout, max_output=max_output)
+        if isinstance(stdin, (str, bytes, bytearray, memoryview)) and len(stdin) <= INLINE:
+            request.update(text_or_base64("stdin", stdin if isinstance(stdin, str) else bytes(stdin)))
+        elif stdin is not None:
+            return self._poured(request, stdin, on_stdout, on_stderr)
+        texts = Texts(on_stdout, on_stderr)
+        streamed = on_stdout is not None or on_stderr is not None
+
+        def once(session_id: str, headers: Dict[str, str]) -> Execution:
+            path = self._at("/execute", session_id)
+            if not streamed:
+                return execution(self._sandbox.client.transport.get("POST", path, json_body=request, headers=headers))
+            return self._streamed(path, request, headers, texts)
+
+        return self._sandbox.once(once, lambda: not texts.told, auto_retry)
+
+    def _streamed(self, path: str, request: Json, headers: Dict[str, str], texts: Texts) -> Execution:
+        events = self._sandbox.client.transport.follow("POST", path, ("exit",), json_body=request, headers=headers)
+        try:
+            while True:
+                event = events.next()
+                if event is None:
+                    raise self._sandbox.client.transport.strange("no end")
+                if event.name in ("stdout", "stderr"):
+                    texts.take(chunk(event.name, events.parsed(event)))
+                elif event.name == "exit":
+                    texts.end()
+                    return execution(events.parsed(event))
+        finally:
+            events.close()
+
+    def _poured(self, request: Json, stdin: Source, on_stdout: Optional[OnText], on_stderr: Optional[OnText]) -> Execution:
+        """Run a program whose input comes piece by piece, and end it with its caller."""
+        process = self._start({**request, "keep_stdin": True}, None)
+        if process.info.result is not None:
+            return process.info.result
+        try:
+            source = [stdin.encode()] if isinstance(stdin, str) else [stdin] if isinstance(stdin, (bytes, bytearray, memoryview)) else stdin
+            try:
+                for piece in pieces(source):
+                    process.send_stdin(piece)
+                process.close_stdin()
+            except ServerConnectionError:
+                raise
+            except Exception as err:
+                if getattr(err, "code", "") not in ("conflict", "not_found"):
+                    raise  # and else it has ended and wants no more
+            return process.wait(on_stdout=on_stdout, on_stderr=on_stderr)
+        except BaseException:
+            self._ended(process)
+            raise
+
+    def _ended(self, process: Process) -> None:
+        try:
+            process.kill()
+        except Exception:  # noqa: S110: the first exception is the one to tell
+            pass
+
+    def start(
+        self,
+        command: Command,
+        *,
+        workdir: Optional[str] = None,
+        env: Optional[Mapping[str, str]] = None,
+        timeout: Optional[float] = None,
+        stdin: Union[str, bytes, None] = None,
+        keep_stdin: bool = False,
+        max_output: Union[int, str, None] = None,
+        tag: Optional[str] = None,
+        idempotency_key: Optional[str] = None,
+    ) -> Process:
+        """Start a program in the background. It goes on whoever leaves."""
+        request = asked(command, workdir, env, timeout, max_output=max_output, tag=tag, keep_stdin=keep_stdin or None)
+        if stdin is not None:
+            request.update(text_or_base64("stdin", stdin))
+        return self._start(request, idempotency_key)
+
+    def _start(self, request: Json, idempotency_key: Optional[str]) -> Process:
+        headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
+        body = self._sandbox.client.transport.get("POST", self._at("/processes"), json_body=request, headers=headers)
+        return Process(self._sandbox, process_info(body))
+
+    def list(self) -> "List[ProcessInfo]":
+        """Background programs, ended ones included."""
+        return [process_info(item) for item in self._sandbox.client.pages(self._at("/processes"))]
+
+    def connect(self, pid: int) -> Process:
+        """A background program by its number."""
+        for info in self.list():
+            if info.pid == pid:
+                return Process(self._sandbox, info)
+        raise invalid_field("pid", f"there is no program {pid} in this sandbox")
+
+    def output(
+        self, output_id: str, *, stream: Optional[str] = None, offset: int = 0, limit: Optional[int] = None, grep: Optional[str] = None
+    ) -> OutputPage:
+        """A part of what a program wrote, such as the rest of what an answer cut."""
+        query = without_none({"stream": stream, "offset": offset or None, "limit": limit, "grep": grep})
+        path = at("/api/sandboxes/", self._sandbox.sandbox_id, "/output/", output_id)
+        return output_page(self._sandbox.client.transport.get("GET", path, query=query))
+
+
+class Terminals:
+    """Terminals in one sandbox."""
+
+    def __init__(self, sandbox: "Sandbox") -> None:
+        self._sandbox = sandbox
+
+    def create(
+        self,
+        *,
+        cols: int = 80,
+        rows: int = 24,
+        command: Command = SHELL,
+        workdir: Optional[str] = None,
+        env: Optional[Mapping[str, str]] = None,
+        timeout: Optional[float] = None,
+    ) -> Terminal:
+        """Start a program, a shell unless another is named, with a terminal."""
+        request = asked(command, workdir, env, timeout, tty={"cols": cols, "rows": rows}, keep_stdin=True)
+        path = at("/api/sandboxes/", self._sandbox.sandbox_id, "/processes")
+        return Terminal(self._sandbox, process_info(self._sandbox.client.transport.get("POST", path, json_body=request)))

@@ -1,0 +1,146 @@
+package sdk_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	_ "github.com/cove-sandbox/cove/internal/cli" // a change to the server runs these tests again
+)
+
+// startTime is how long a server may take to be ready. What is slow is a loaded machine.
+const startTime = 2 * time.Minute
+
+var built struct {
+	once sync.Once
+	path string
+	dir  string
+	err  error
+	said []byte
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if built.dir != "" {
+		if err := os.RemoveAll(built.dir); err != nil {
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+// executable is the program cove as users have it, built once for all tests here.
+// COVE_TEST_COVE names one that is built already.
+func executable(t *testing.T) string {
+	t.Helper()
+	built.once.Do(func() {
+		if built.path = os.Getenv("COVE_TEST_COVE"); built.path != "" {
+			return
+		}
+		if built.dir, built.err = os.MkdirTemp("", "cove-sdk"); built.err != nil {
+			return
+		}
+		built.path = filepath.Join(built.dir, "cove")
+		cmd := exec.Command("go", "build", "-buildvcs=false", "-o", built.path, "./cmd/cove")
+		cmd.Dir = ".."
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+		built.said, built.err = cmd.CombinedOutput()
+	})
+	if built.err != nil {
+		t.Fatalf("build cove: %v\n%s", built.err, built.said)
+	}
+	return built.path
+}
+
+// server is a running cove serve.
+type server struct {
+	URL     string `json:"url"`
+	KeyFile string `json:"key_file"`
+	key     string
+	home    string
+}
+
+// env is how an SDK is told of the server.
+func (s server) env() []string {
+	return []string{"COVE_URL=" + s.URL, "COVE_API_KEY=" + s.key}
+}
+
+// serve runs a server of its own, with a provider and more settings, until the test ends.
+func serve(t *testing.T, provider string, settings ...string) server {
+	t.Helper()
+	s := server{home: filepath.Join(shortDir(t), "home")}
+	cmd := exec.CommandContext(t.Context(), executable(t), "serve", "--json", "--addr", "127.0.0.1:0")
+	cmd.Env = append(plain(), append(settings, "COVE_HOME="+s.home, "SANDBOX_PROVIDER="+provider, "POOL_SIZE=0", "COVE_LOG_LEVEL=error")...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = time.Minute
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	cmd.Stderr = &log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended
+		_ = cmd.Wait()                          // the signal is its end
+		if t.Failed() {
+			t.Logf("the server's log:\n%.20000s", log.String())
+		}
+	})
+	slow := time.AfterFunc(startTime, func() { _ = cmd.Process.Kill() })
+	defer slow.Stop()
+	if err := json.NewDecoder(io.LimitReader(out, 64<<10)).Decode(&s); err != nil {
+		t.Fatalf("the server did not start: %v\n%s", err, log.String())
+	}
+	key, err := os.ReadFile(s.KeyFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.key = strings.TrimSpace(string(key))
+	return s
+}
+
+// plain is the environment without settings of Cove's: those of the tests count.
+func plain() []string {
+	var env []string
+	for _, one := range os.Environ() {
+		if name, _, _ := strings.Cut(one, "="); !ours(name) {
+			env = append(env, one)
+		}
+	}
+	return env
+}
+
+func ours(name string) bool {
+	for _, prefix := range []string{"COVE_", "SANDBOX_", "MSB_", "E2B_", "PYTHON", "PIP_"} {
+		if strings.HasPrefix(name, prefix) && !strings.HasPrefix(name, "COVE_TEST_") {
+			return prefix != "PIP_"
+		}
+	}
+	return false
+}
+
+// shortDir is a directory for the test whose path leaves room for that of a socket.
+func shortDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "cove")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
