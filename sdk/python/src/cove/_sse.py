@@ -35,10 +35,11 @@ class Parser:
 
     def feed(self, piece: bytes) -> List[Event]:
         """The events that are whole with this piece. It raises TooLarge."""
+        waiting = self._rest[-1:] == b"\r"
         self._rest += piece
         events: List[Event] = []
         # Only a piece with an end of line can complete anything.
-        if b"\n" not in piece and b"\r" not in piece:
+        if not waiting and b"\n" not in piece and b"\r" not in piece:
             self._bound()
             return events
         cut = max(self._rest.rfind(b"\n"), self._rest.rfind(b"\r", 0, len(self._rest) - 1)) + 1

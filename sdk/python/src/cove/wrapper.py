@@ -155,10 +155,12 @@ class MicrosandboxWrapper:
 
     async def stop(self) -> None:
         """End the sessions that this wrapper made, and let go of the connections."""
-        while self._made:
-            await self.stop_session(next(iter(self._made)))
-        if self._owns:
-            await self.client.aclose()
+        try:
+            while self._made:
+                await self.stop_session(next(iter(self._made)))
+        finally:
+            if self._owns:
+                await self.client.aclose()
 
     async def _sandbox(self, template: Optional[str], flavor: Union[SandboxFlavor, str, None], session_id: Optional[str]) -> "tuple[AsyncSandbox, bool]":
         if session_id is not None:

@@ -147,7 +147,7 @@ class AsyncClient:
 
     async def volumes(self) -> List[Json]:
         """The paths of the host that can be mounted."""
-        return [item async for item in self.pages("/api/volumes")]
+        return list((await self.transport.get("GET", "/api/volumes")).get("items") or [])
 
     async def maintenance(self, verb: Optional[str] = None, *, task: Optional[str] = None) -> Json:
         """See the background tasks, or pause, resume, restart or clean up with them."""

@@ -129,7 +129,7 @@ class AsyncProcess:
 
     async def wait(self, *, on_stdout: Optional[OnText] = None, on_stderr: Optional[OnText] = None, resume: float = 0.0) -> Execution:
         """Wait for its end, and hand its output on meanwhile."""
-        if self.info.result is not None:  # policy did not let it begin
+        if not self.pid and self.info.result is not None:  # policy did not let it begin
             return self.info.result
         if on_stdout is None and on_stderr is None and not resume:
             return execution(await self._sandbox.client.transport.get("GET", self._at("/wait")))

@@ -28,7 +28,7 @@ from .._sse import Event, Parser, TooLarge
 from .._version import VERSION
 from .._wire import Json
 from .http import AsyncConnection, AsyncResponse, BrokenOff, NotHTTP
-from .stream import AsyncStream, blocking
+from .stream import AsyncStream, blocking, pause
 
 if TYPE_CHECKING:
     import ssl
@@ -233,6 +233,7 @@ class AsyncTransport:
         """Close the connections that nobody uses."""
         while self._idle:
             self._idle.pop()[0].stream.abort()
+        await pause(0)  # an event loop closes them in its next round
 
     # Faults in words.
 

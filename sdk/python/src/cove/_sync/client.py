@@ -148,7 +148,7 @@ class Client:
 
     def volumes(self) -> List[Json]:
         """The paths of the host that can be mounted."""
-        return [item for item in self.pages("/api/volumes")]
+        return list((self.transport.get("GET", "/api/volumes")).get("items") or [])
 
     def maintenance(self, verb: Optional[str] = None, *, task: Optional[str] = None) -> Json:
         """See the background tasks, or pause, resume, restart or clean up with them."""

@@ -29,7 +29,7 @@ from .._sse import Event, Parser, TooLarge
 from .._version import VERSION
 from .._wire import Json
 from .http import Connection, Response, BrokenOff, NotHTTP
-from .stream import Stream, blocking
+from .stream import Stream, blocking, pause
 
 if TYPE_CHECKING:
     import ssl
@@ -234,6 +234,7 @@ class Transport:
         """Close the connections that nobody uses."""
         while self._idle:
             self._idle.pop()[0].stream.abort()
+        pause(0)  # an event loop closes them in its next round
 
     # Faults in words.
 

@@ -1,0 +1,81 @@
+"""The wrapper against a server of the provider fake, whose one language is calc."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import unittest
+
+from cove import AsyncClient, MicrosandboxWrapper, SandboxFlavor, WrapperConfig
+from cove.exceptions import CodeExecutionError, ConfigurationError, ConnectionError, MicrosandboxWrapperError, ResourceLimitError, SessionNotFoundError
+
+
+def config(**more: object) -> WrapperConfig:
+    return WrapperConfig(server_url=os.environ["COVE_URL"], **more)  # type: ignore[arg-type]
+
+
+class Wrapper(unittest.IsolatedAsyncioTestCase):
+    async def test_sessions_remember_and_end_with_the_wrapper(self) -> None:
+        async with MicrosandboxWrapper(config()) as wrapper:
+            first = await wrapper.execute_code("x = 42", template="base", language="calc", flavor=SandboxFlavor.SMALL)
+            self.assertTrue(first.success and first.session_created)
+            second = await wrapper.execute_code("print(x)", template="base", language="calc", session_id=first.session_id)
+            self.assertEqual((second.stdout, second.session_created), ("42\n", False))
+            self.assertGreaterEqual(second.execution_time_ms, 0)
+            listed = await wrapper.get_sessions()
+            self.assertEqual([(s.template, s.flavor) for s in listed if s.session_id == first.session_id], [("base", SandboxFlavor.SMALL)])
+        async with AsyncClient() as client:
+            with self.assertRaises(SessionNotFoundError):
+                await client.session(first.session_id)
+
+    async def test_commands(self) -> None:
+        async with MicrosandboxWrapper(config()) as wrapper:
+            x = await wrapper.execute_command("echo", ["a b"], template="base")
+            self.assertEqual((x.stdout, x.exit_code), ("a b\n", 0))
+            y = await wrapper.execute_command("echo $((1+2)); exit 4", session_id=x.session_id)
+            self.assertEqual((y.stdout, y.exit_code), ("3\n", 4))
+            self.assertTrue(await wrapper.stop_session(x.session_id))
+            self.assertFalse(await wrapper.stop_session(x.session_id))
+
+    async def test_many_at_once(self) -> None:
+        async with MicrosandboxWrapper(config()) as wrapper:
+            results = await asyncio.gather(*(wrapper.execute_code(f"{i} * 2", template="base", language="calc") for i in range(10)))
+            self.assertEqual([r.text for r in results], [str(i * 2) for i in range(10)])
+            self.assertEqual(len({r.session_id for r in results}), 10)
+
+    async def test_exceptions(self) -> None:
+        async with MicrosandboxWrapper(config(max_concurrent_sessions=1)) as wrapper:
+            first = await wrapper.execute_code("raise Oops no", template="base", language="calc")
+            self.assertFalse(first.success)
+            with self.assertRaises(CodeExecutionError):
+                first.raise_for_status()
+            with self.assertRaises(ResourceLimitError):
+                await wrapper.execute_code("1", template="base", language="calc")
+            with self.assertRaises(SessionNotFoundError):
+                await wrapper.execute_code("1", session_id="06gy6bv8t0vj7na7kcyvgvv1rw")
+            with self.assertRaises(ConfigurationError):
+                await wrapper.execute_code("1", flavor="enormous", session_id=None)
+        async with MicrosandboxWrapper(config(raise_on_failure=True)) as wrapper:
+            with self.assertRaises(MicrosandboxWrapperError):
+                await wrapper.execute_code("raise Oops no", template="base", language="calc")
+        with self.assertRaises(ConnectionError):
+            async with MicrosandboxWrapper(WrapperConfig(server_url="http://127.0.0.1:1")):
+                pass
+
+    async def test_numbers_and_background_tasks(self) -> None:
+        async with MicrosandboxWrapper(config()) as wrapper:
+            await wrapper.execute_command("true", template="base")
+            stats = await wrapper.get_resource_stats()
+            self.assertGreaterEqual(stats.active_sessions, 1)
+            self.assertGreater(stats.max_sessions, 0)
+            await wrapper.pause_background_tasks()
+            self.assertEqual((await wrapper.get_background_task_status())["overall_status"], "paused")
+            await wrapper.resume_background_tasks()
+            self.assertEqual((await wrapper.get_background_task_status())["overall_status"], "running")
+            self.assertEqual(await wrapper.cleanup_orphan_sandboxes(), 0)
+            self.assertEqual((await wrapper.restart_background_tasks())["overall_status"], "running")
+            self.assertEqual(await wrapper.get_volume_mappings(), [])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,117 @@
+package sdk_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cove-sandbox/cove/provider/providertest"
+)
+
+const (
+	suiteTime    = 10 * time.Minute // for the tests of an SDK; what is slow is a loaded machine
+	maxFileLines = 500
+)
+
+// python is an interpreter that the SDK works with.
+func python(t *testing.T) string {
+	t.Helper()
+	for _, name := range []string{"python3", "/usr/bin/python3"} {
+		// Its own path, since the one that is found may choose between several.
+		out, err := exec.CommandContext(t.Context(), name, "-c", "import sys; assert sys.version_info >= (3, 9); print(sys.executable)").Output()
+		if err == nil {
+			return strings.TrimSpace(string(out))
+		}
+	}
+	providertest.Lacks(t, "python", "there is no Python 3.9")
+	return ""
+}
+
+// pythonEnv is an environment in which the SDK is found where it is.
+func pythonEnv(t *testing.T) []string {
+	t.Helper()
+	src, err := filepath.Abs("python/src")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(plain(), "PYTHONPATH="+src, "PYTHONDONTWRITEBYTECODE=1", "PYTHONUTF8=1", "PYTHONWARNINGS=error")
+}
+
+// TestPythonSource reads the files of the SDK, so that a change to one runs the tests
+// again, and holds them to the bounds of all source.
+func TestPythonSource(t *testing.T) {
+	err := filepath.WalkDir("python", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".py") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if lines := bytes.Count(text, []byte("\n")); lines > maxFileLines {
+			t.Errorf("%s has %d lines; the most is %d", path, lines, maxFileLines)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, pythonEnv(t), "python", python(t), "mirror.py", "--check")
+}
+
+// TestPythonParts runs the tests that need no server.
+func TestPythonParts(t *testing.T) {
+	unittest(t, "test_parts", pythonEnv(t))
+}
+
+// TestPython runs the tests of the SDK against a server, of the provider fake where that
+// is enough.
+func TestPython(t *testing.T) {
+	for _, suite := range []string{"test_sandbox", "test_async", "test_sessions", "test_wrapper"} {
+		t.Run(suite, func(t *testing.T) {
+			unittest(t, suite, append(pythonEnv(t), serve(t, "fake").env()...))
+		})
+	}
+}
+
+// TestPythonFaults has the tests start, kill and restart servers of their own.
+func TestPythonFaults(t *testing.T) {
+	dir := shortDir(t)
+	env := append(pythonEnv(t), "COVE_BIN="+executable(t), "TMPDIR="+dir, "HOME="+dir)
+	for _, suite := range []string{"test_faults", "test_local"} {
+		t.Run(suite, func(t *testing.T) { unittest(t, suite, env) })
+	}
+}
+
+// TestPythonPrograms runs the tests that need real programs.
+func TestPythonPrograms(t *testing.T) {
+	needProvider(t, "local")
+	unittest(t, "test_programs", append(pythonEnv(t), serve(t, "local").env()...))
+}
+
+func unittest(t *testing.T, suite string, env []string) {
+	t.Helper()
+	t.Log(run(t, env, "python/tests", python(t), "-m", "unittest", "-v", suite))
+}
+
+// run runs a program in a folder to its end, and returns what it wrote.
+func run(t *testing.T, env []string, dir string, words ...string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeoutCause(t.Context(), suiteTime, errors.New("it takes too long"))
+	defer cancel()
+	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
+	cmd.Dir, cmd.Env = dir, env
+	cmd.WaitDelay = 10 * time.Second
+	out, err := cmd.CombinedOutput()
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", strings.Join(words[1:], " "), err, out)
+	}
+	return string(out)
+}

@@ -1,0 +1,231 @@
+package sdk_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cove-sandbox/cove/provider/providertest"
+)
+
+// scenario is one row of the table: steps that one caller makes, in order.
+type scenario struct {
+	Name      string            `json:"name"`
+	Providers []string          `json:"providers,omitempty"` // left out: all that the table is run with
+	Settings  map[string]string `json:"settings,omitempty"`  // of a server of its own
+	Key       string            `json:"key,omitempty"`       // in the place of one that is good
+	AutoRetry *bool             `json:"auto_retry,omitempty"`
+	Steps     []step            `json:"steps"`
+}
+
+// step is one call and what must come of it: an answer that has what want has,
+// or an error that has what fail has.
+type step struct {
+	Do       string            `json:"do"`
+	As       string            `json:"as,omitempty"` // the name of what comes of it
+	In       string            `json:"in,omitempty"` // the name of a session
+	Of       string            `json:"of,omitempty"` // of a program, an execution or a snapshot
+	ID       string            `json:"id,omitempty"`
+	Request  json.RawMessage   `json:"request,omitempty"` // as it travels
+	Filter   map[string]string `json:"filter,omitempty"`
+	Snapshot string            `json:"snapshot,omitempty"`
+	Path     string            `json:"path,omitempty"`
+	To       string            `json:"to,omitempty"`
+	Text     string            `json:"text,omitempty"`
+	Base64   []byte            `json:"base64,omitempty"`
+	Times    int               `json:"times,omitempty"`
+	Mode     string            `json:"mode,omitempty"`
+	Offset   int64             `json:"offset,omitempty"`
+	Length   int64             `json:"length,omitempty"`
+	Depth    int               `json:"depth,omitempty"`
+	Cols     uint16            `json:"cols,omitempty"`
+	Rows     uint16            `json:"rows,omitempty"`
+	Minutes  float64           `json:"minutes,omitempty"`
+	EOF      bool              `json:"eof,omitempty"`
+	Range    struct {
+		Offset int64 `json:"offset,omitempty"`
+		Limit  int64 `json:"limit,omitempty"`
+	} `json:"range,omitzero"`
+	Want any               `json:"want,omitempty"`
+	Fail map[string]string `json:"fail,omitempty"`
+}
+
+// table reads the scenarios for a provider.
+func table(t *testing.T, provider string) []scenario {
+	t.Helper()
+	files, err := filepath.Glob("scenarios/*.json")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("there are no scenarios: %v", err)
+	}
+	var all []scenario
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var some []scenario
+		strict := json.NewDecoder(bytes.NewReader(text))
+		strict.DisallowUnknownFields()
+		if err := strict.Decode(&some); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		for _, s := range some {
+			if len(s.Providers) == 0 || slices.Contains(s.Providers, provider) {
+				all = append(all, s)
+			}
+		}
+	}
+	return all
+}
+
+// served is the table by the servers that it needs.
+type served struct {
+	at        server
+	scenarios []scenario
+}
+
+// serveTable starts a server for the scenarios without settings of their own, and one
+// for each of the others.
+func serveTable(t *testing.T, provider string) []served {
+	t.Helper()
+	all := []served{{at: serve(t, provider)}}
+	for _, s := range table(t, provider) {
+		if len(s.Settings) == 0 {
+			all[0].scenarios = append(all[0].scenarios, s)
+			continue
+		}
+		var settings []string
+		for name, value := range s.Settings {
+			settings = append(settings, name+"="+value)
+		}
+		all = append(all, served{serve(t, provider, settings...), []scenario{s}})
+	}
+	return all
+}
+
+// tableProviders are those that the table is run with.
+var tableProviders = []string{"fake", "local"}
+
+// TestScenarios runs the table with the Go client, which the SDKs must be like.
+func TestScenarios(t *testing.T) {
+	for _, provider := range tableProviders {
+		t.Run(provider, func(t *testing.T) {
+			needProvider(t, provider)
+			for _, one := range serveTable(t, provider) {
+				for _, s := range one.scenarios {
+					t.Run(s.Name, func(t *testing.T) { play(t, one.at, s) })
+				}
+			}
+		})
+	}
+}
+
+// TestPythonScenarios runs the same table with the Python SDK, both ways.
+func TestPythonScenarios(t *testing.T) {
+	interpreter := python(t)
+	for _, provider := range tableProviders {
+		t.Run(provider, func(t *testing.T) {
+			needProvider(t, provider)
+			for _, one := range serveTable(t, provider) {
+				for _, way := range []string{"waiting", "asyncio"} {
+					cmd := exec.CommandContext(t.Context(), interpreter, "python/tests/scenarios.py", way)
+					cmd.Env = append(pythonEnv(t), one.at.env()...)
+					playElsewhere(t, cmd, one.scenarios)
+				}
+			}
+		})
+	}
+}
+
+// playElsewhere gives scenarios to a program that runs them with an SDK and prints a
+// line of JSON for each.
+func playElsewhere(t *testing.T, cmd *exec.Cmd, scenarios []scenario) {
+	t.Helper()
+	text, err := json.Marshal(scenarios)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stdin = bytes.NewReader(text)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Errorf("%v: %v\n%s", cmd.Args[1:], err, stderr.Bytes())
+	}
+	said := map[string]string{}
+	for scan := bufio.NewScanner(bytes.NewReader(out)); scan.Scan(); {
+		var line struct{ Name, Why string }
+		if err := json.Unmarshal(scan.Bytes(), &line); err != nil {
+			t.Errorf("it printed %q", scan.Text())
+		}
+		said[line.Name] = line.Why
+	}
+	for _, s := range scenarios {
+		t.Run(strings.Join(cmd.Args[2:], " ")+"/"+s.Name, func(t *testing.T) {
+			if why, ran := said[s.Name]; !ran || why != "" {
+				t.Errorf("ran %v: %s", ran, why)
+			}
+		})
+	}
+}
+
+// needProvider skips the test where sandboxes of a provider cannot be made.
+func needProvider(t *testing.T, provider string) {
+	t.Helper()
+	if provider == "fake" {
+		return
+	}
+	cmd := exec.CommandContext(t.Context(), executable(t), "run", "--provider", provider, "--", "true")
+	cmd.Env = append(plain(), "COVE_HOME="+filepath.Join(shortDir(t), "home"))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		providertest.Lacks(t, provider, fmt.Sprintf("provider %s is not ready: %v: %s", provider, err, out))
+	}
+}
+
+// lacks returns what of want is not in got, or "". Objects may have more than is wanted.
+func lacks(want, got any) string {
+	switch want := want.(type) {
+	case map[string]any:
+		if part, ok := want["$contains"].(string); ok {
+			if text, ok := got.(string); !ok || !strings.Contains(text, part) {
+				return fmt.Sprintf("%#v does not contain %q", got, part)
+			}
+			return ""
+		}
+		have, ok := got.(map[string]any)
+		if !ok {
+			return fmt.Sprintf("is %#v and no object", got)
+		}
+		for name, value := range want {
+			// What is left out is the same as nothing.
+			if have[name] == nil && (value == "" || value == false || value == float64(0)) {
+				continue
+			}
+			if why := lacks(value, have[name]); why != "" {
+				return name + ": " + why
+			}
+		}
+	case []any:
+		have, _ := got.([]any)
+		if len(have) != len(want) {
+			return fmt.Sprintf("has %d elements and not %d: %v", len(have), len(want), got)
+		}
+		for i := range want {
+			if why := lacks(want[i], have[i]); why != "" {
+				return fmt.Sprintf("%d: %s", i, why)
+			}
+		}
+	default:
+		if want != got {
+			return fmt.Sprintf("is %#v and not %#v", got, want)
+		}
+	}
+	return ""
+}
