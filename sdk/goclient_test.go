@@ -2,6 +2,7 @@ package sdk_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -207,7 +208,7 @@ func (p *player) file(s step) (any, error) {
 		if data == nil {
 			data = []byte(strings.Repeat(s.Text, max(1, s.Times)))
 		}
-		mode, err := wire.ParseMode(s.Mode)
+		mode, err := wire.ParseMode(cmp.Or(s.Mode, "0644"))
 		if err != nil {
 			return nil, err
 		}
@@ -333,7 +334,7 @@ func (p *player) background(s step) (any, error) {
 			}
 			told.take(chunk)
 		}
-		return told.with(nil), nil
+		return told.with(struct{}{}), nil
 	}
 	return nil, cove.InvalidField("do", "%q is no step", s.Do)
 }

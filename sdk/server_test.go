@@ -78,7 +78,7 @@ func serve(t *testing.T, provider string, settings ...string) server {
 	t.Helper()
 	s := server{home: filepath.Join(shortDir(t), "home")}
 	cmd := exec.CommandContext(t.Context(), executable(t), "serve", "--json", "--addr", "127.0.0.1:0")
-	cmd.Env = append(plain(), append(settings, "COVE_HOME="+s.home, "SANDBOX_PROVIDER="+provider, "POOL_SIZE=0", "COVE_LOG_LEVEL=error")...)
+	cmd.Env = append(plain(), append(settings, "COVE_HOME="+s.home, "SANDBOX_PROVIDER="+provider, "POOL_SIZE=0", "MSB_MAX_TOTAL_MEMORY_MB=67108864", "COVE_LOG_LEVEL=error")...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = time.Minute
 	out, err := cmd.StdoutPipe()

@@ -114,7 +114,7 @@ class Tasks(unittest.IsolatedAsyncioTestCase):
                 await client.close_session(session["session_id"])
                 return said
 
-            names = [f"user{i}" for i in range(20)]
+            names = [f"user{i}" for i in range(10)]
             self.assertEqual(await asyncio.gather(*map(converse, names)), [n + "\n" for n in names])
 
 

@@ -166,12 +166,12 @@ class MicrosandboxWrapper:
         if session_id is not None:
             found = self._made.get(session_id)
             return found if found is not None else await AsyncSandbox.connect(session_id, client=self.client), False
+        size = self.config.default_flavor if flavor is None else flavor_of(flavor)
         most = self.config.max_concurrent_sessions
         if most and len(self._made) >= most:
             raise ResourceLimitError(
                 f"this wrapper has {most} sessions, as many as it may", reason="capacity", remedy="name session_id to use one of them, stop one, or raise max_concurrent_sessions"
             )
-        size = self.config.default_flavor if flavor is None else flavor_of(flavor)
         sandbox = await AsyncSandbox.create(
             TEMPLATES.get(template or "", template),
             client=self.client,

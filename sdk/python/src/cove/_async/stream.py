@@ -4,6 +4,7 @@ for callers that wait; both are written by hand, all that stands on them once.""
 from __future__ import annotations
 
 import asyncio
+import select
 import ssl
 from typing import Any, AsyncIterator, Callable, Optional, TypeVar
 
@@ -124,11 +125,19 @@ class AsyncStream(asyncio.Protocol):
 
     def readable(self) -> bool:
         """Whether something has come, the end included, or nobody can use this any more."""
-        return bool(self._buffer) or self._over or self._loop is not asyncio.get_running_loop()
+        if self._buffer or self._over or self._loop is not asyncio.get_running_loop():
+            return True
+        # What has come while the loop was busy with something else counts, too.
+        poll = select.poll()
+        poll.register(self._transport.get_extra_info("socket").fileno(), select.POLLIN)
+        return bool(poll.poll(0))
 
     def finish(self) -> None:
         """End what is sent, and leave the other way open."""
         self._transport.write_eof()
+
+    def leave(self) -> None:
+        """Let go of what another process goes on using."""
 
     def abort(self) -> None:
         """Close it at once."""

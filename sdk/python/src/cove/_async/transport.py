@@ -85,6 +85,8 @@ class AsyncTransport:
 
     async def _connection(self) -> AsyncConnection:
         if self._pid != os.getpid():  # a fork shares the sockets of its parent
+            for connection, _ in self._idle:
+                connection.stream.leave()
             self._idle, self._pid = [], os.getpid()
         while True:
             try:

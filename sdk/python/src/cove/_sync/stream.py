@@ -90,6 +90,10 @@ class Stream:
         """End what is sent, and leave the other way open."""
         self._sock.shutdown(socket.SHUT_WR)
 
+    def leave(self) -> None:
+        """Let go of what another process goes on using."""
+        self._sock.close()
+
     def abort(self) -> None:
         """Close it at once, also while another thread reads."""
         try:

@@ -86,6 +86,8 @@ class Transport:
 
     def _connection(self) -> Connection:
         if self._pid != os.getpid():  # a fork shares the sockets of its parent
+            for connection, _ in self._idle:
+                connection.stream.leave()
             self._idle, self._pid = [], os.getpid()
         while True:
             try:

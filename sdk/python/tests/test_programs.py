@@ -1,0 +1,68 @@
+"""What needs real programs: a server of the provider local."""
+
+from __future__ import annotations
+
+import os
+import signal
+import unittest
+
+import both_ways
+import cove
+import programs
+from serving import Server
+
+Programs = programs.Programs
+_waiting = both_ways.waiting("programs")
+
+
+class WaitingPrograms(_waiting.Programs):  # type: ignore[name-defined,misc]
+    pass
+
+
+class Restart(unittest.TestCase):
+    def test_a_program_and_its_output_outlive_the_server(self) -> None:
+        server = Server("local")
+        self.addCleanup(server.close)
+        heard = b""
+        with cove.Client(server.url, server.key) as client, cove.Sandbox.create(client=client) as sandbox:
+            process = sandbox.commands.start("echo one; read x; echo two; exit 3", keep_stdin=True)
+            with process.output(resume=60.0) as output:
+                for piece in output:
+                    heard += piece.data
+                    if heard == b"one\n":
+                        server.end(signal.SIGKILL)
+                        server.start()
+                        process.send_stdin("go\n")
+            assert output.result is not None
+            self.assertEqual((heard, output.result.exit_code, output.offset), (b"one\ntwo\n", 3, 8))
+
+
+class Tool(unittest.TestCase):
+    def test_a_model_gets_a_text(self) -> None:
+        self.assertIn("42", cove.run_python_code("print(6 * 7)", timeout=20))
+        self.assertIn("timed out", cove.run_python_code("while True: pass", timeout=1))
+        self.assertIn("syntax error", cove.run_python_code("print(", timeout=20))
+        self.assertIn("blocked import: subprocess", cove.run_python_code("import subprocess", timeout=20))
+
+    def test_a_result(self) -> None:
+        with cove.get_sandbox("local") as sandbox:
+            r = sandbox.execute("import sys; print('out'); print('err', file=sys.stderr)", timeout=20)
+            self.assertEqual((r.stdout, r.exit_code, r.success), ("out\n", 0, True))
+            self.assertIn("err", r.stderr)
+            self.assertEqual(r.meta["runtime"], "local")
+            self.assertEqual(sandbox.execute("raise SystemExit(3)").exit_code, 3)
+            with open(os.devnull, "w") as nothing:
+                print(sandbox.execute("open('kept', 'w').close()").text, file=nothing)
+            self.assertIn("FileNotFoundError", sandbox.execute("open('kept')").stderr)
+
+
+class Flavors(unittest.IsolatedAsyncioTestCase):
+    async def test_two_languages(self) -> None:
+        async with cove.MicrosandboxWrapper(cove.WrapperConfig(server_url=os.environ["COVE_URL"])) as wrapper:
+            one = await wrapper.execute_code("print('py')", template="python", flavor=cove.SandboxFlavor.MEDIUM)
+            two = await wrapper.execute_code("console.log('js')", template="node")
+            self.assertEqual((one.stdout, two.stdout), ("py\n", "js\n"))
+
+
+if __name__ == "__main__":
+    unittest.main()
