@@ -177,10 +177,18 @@ class MicrosandboxWrapper:
             client=self.client,
             flavor=size.value,
             timeout_minutes=self.config.session_timeout / 60,
-            volumes=[_writable(v) for v in self.config.shared_volume_mappings],
+            volumes=await self._volumes(),
         )
         self._made[sandbox.sandbox_id] = sandbox
         return sandbox, True
+
+    async def _volumes(self) -> List[Json]:
+        """The mappings that must be asked for: those that the server gives to all are there already."""
+        if not self.config.shared_volume_mappings:
+            return []
+        given = {(v.get("source"), v.get("target")) for v in await self.client.volumes()}
+        asked = [_writable(v) for v in self.config.shared_volume_mappings]
+        return [v for v in asked if (v["source"], v["target"]) not in given]
 
     def _keep(self, sandbox: AsyncSandbox, asked: Optional[str]) -> None:
         """Know a session by its new id, if it was opened again."""
