@@ -143,6 +143,7 @@ var allowed = map[string][]string{
 	},
 	// Programs as others would write them: they see what others see.
 	"examples/*":          {"", "agenttool", "client", "inprocess"},
+	"sdk":                 {},
 	"scripts/coverreport": {},
 	"scripts/matrix":      {"provider/providertest"},
 	"scripts/testreport":  {},

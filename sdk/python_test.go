@@ -90,7 +90,7 @@ func TestPythonFaults(t *testing.T) {
 // TestPythonPrograms runs the tests that need real programs.
 func TestPythonPrograms(t *testing.T) {
 	needProvider(t, "local")
-	unittest(t, "test_programs", append(pythonEnv(t), serve(t, "local").env()...))
+	unittest(t, "test_programs", append(append(pythonEnv(t), serve(t, "local").env()...), "COVE_BIN="+executable(t), "TMPDIR="+shortDir(t)))
 }
 
 func unittest(t *testing.T, suite string, env []string) {

@@ -94,17 +94,21 @@ func pythonBlocks(t *testing.T, page string) []pythonBlock {
 	}
 	var blocks []pythonBlock
 	var now *string
+	after := false // nothing but an empty line since the last block of Python
 	for line := range strings.Lines(string(text)) {
 		switch {
 		case now != nil && strings.HasPrefix(line, "```"):
+			after = len(blocks) > 0 && now == &blocks[len(blocks)-1].code
 			now = nil
 		case now != nil:
 			*now += line
 		case line == "```python\n":
 			blocks = append(blocks, pythonBlock{})
 			now = &blocks[len(blocks)-1].code
-		case line == "```output\n" && len(blocks) > 0:
+		case line == "```text\n" && after:
 			now = &blocks[len(blocks)-1].output
+		case line != "\n":
+			after = false
 		}
 	}
 	if len(blocks) == 0 {
