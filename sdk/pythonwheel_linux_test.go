@@ -48,7 +48,7 @@ func TestPythonWheel(t *testing.T) {
 	home := filepath.Join(dir, "home")
 	t.Cleanup(func() { endDaemon(t, home) })
 	env := []string{"PATH=/usr/bin:/bin", "HOME=" + dir, "COVE_HOME=" + home, "COVE_DAEMON_IDLE=60", "POOL_SIZE=0", "SANDBOX_PROVIDER=local", "PYTHONUTF8=1", "LANG=C.UTF-8"}
-	for _, page := range []string{"python/README.md", "../docs/python.md"} {
+	for _, page := range []string{"../README.md", "python/README.md", "../docs/python.md"} {
 		for i, block := range pythonBlocks(t, page) {
 			path := filepath.Join(dir, "block.py")
 			if err := os.WriteFile(path, []byte(block.code), 0o600); err != nil {

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 MOST = 1024  # sessions that one client remembers
 
+# The session that a thread or task works in, for each client by its token.
+_NOW: "ContextVar[Dict[object, AsyncSandbox]]" = ContextVar("cove_sessions")
+
 
 class AsyncSandboxClient:
     """A sandbox for each conversation.
@@ -35,7 +38,7 @@ class AsyncSandboxClient:
         self._owns = client is None
         self.client = client or AsyncClient(server_url, api_key, mode=mode, **connect)
         self._sandboxes: Dict[str, AsyncSandbox] = {}
-        self._now: "ContextVar[Optional[AsyncSandbox]]" = ContextVar("cove_session", default=None)
+        self._token = object()
 
     async def __aenter__(self) -> "AsyncSandboxClient":
         return self
@@ -47,8 +50,20 @@ class AsyncSandboxClient:
         """Let go of the connections. Sessions stay until their time is up: another
         client with the same user and thread finds them."""
         self._sandboxes.clear()
+        self._work_in(None)
         if self._owns:
             await self.client.aclose()
+
+    def _work_in(self, sandbox: Optional[AsyncSandbox]) -> None:
+        now = {token: one for token, one in _NOW.get({}).items() if token is not self._token}
+        if sandbox is not None:
+            now[self._token] = sandbox
+        _NOW.set(now)
+
+    def _remember(self, sandbox: AsyncSandbox) -> None:
+        while len(self._sandboxes) >= MOST:
+            self._sandboxes.pop(next(iter(self._sandboxes)), None)
+        self._sandboxes[sandbox.sandbox_id] = sandbox
 
     async def get_or_create_session(self, user_id: Optional[str] = None, thread_id: Optional[str] = None, timeout_minutes: Optional[float] = None, **spec: Any) -> Json:
         """The session of a user and a thread, and make it the one that this thread or
@@ -56,23 +71,21 @@ class AsyncSandboxClient:
         sandbox = await AsyncSandbox.create(client=self.client, user_id=user_id, thread_id=thread_id, timeout_minutes=timeout_minutes, **spec)
         known = self._sandboxes.get(sandbox.sandbox_id)
         if known is None:
-            while len(self._sandboxes) >= MOST:
-                self._sandboxes.pop(next(iter(self._sandboxes)), None)
-            self._sandboxes[sandbox.sandbox_id] = sandbox
+            self._remember(sandbox)
         else:
             known.session = sandbox.session
             sandbox = known
-        self._now.set(sandbox)
+        self._work_in(sandbox)
         return dict(sandbox.session.raw)
 
     async def _sandbox(self, session_id: Optional[str]) -> AsyncSandbox:
         if session_id is not None:
             found = self._sandboxes.get(session_id)
             return found if found is not None else await AsyncSandbox.connect(session_id, client=self.client)
-        now = self._now.get()
+        now = _NOW.get({}).get(self._token)
         if now is not None:
             return now
-        if len(self._sandboxes) > 1:
+        if len({id(one) for one in self._sandboxes.values()}) > 1:
             raise InvalidError("session_id: it is not clear which session is meant", remedy="call get_or_create_session in this thread or task first, or name session_id")
         if not self._sandboxes:
             await self.get_or_create_session()
@@ -101,9 +114,8 @@ class AsyncSandboxClient:
         x = await sandbox.commands.run(
             command, timeout=timeout, workdir=working_dir, env=env, stdin=stdin, on_stdout=on_stdout, on_stderr=on_stderr, auto_retry=auto_retry
         )
-        if sandbox.sandbox_id != was:
-            self._sandboxes.pop(was, None)
-            self._sandboxes[sandbox.sandbox_id] = sandbox
+        if sandbox.sandbox_id != was:  # the old id leads to the new session as well
+            self._remember(sandbox)
         return {**x.raw, "stdout": x.stdout, "stderr": x.stderr}
 
     async def upload_file(self, local_path: LocalPath, remote_path: Optional[str] = None, *, session_id: Optional[str] = None, on_progress: Optional[OnProgress] = None) -> Json:
@@ -135,7 +147,8 @@ class AsyncSandboxClient:
     async def close_session(self, session_id: Optional[str] = None) -> None:
         """End a session and its files."""
         sandbox = await self._sandbox(session_id)
-        self._sandboxes.pop(sandbox.sandbox_id, None)
-        if self._now.get() is sandbox:
-            self._now.set(None)
+        for name in [name for name, one in self._sandboxes.items() if one is sandbox]:
+            del self._sandboxes[name]
+        if _NOW.get({}).get(self._token) is sandbox:
+            self._work_in(None)
         await sandbox.kill()

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import select
+import socket
 import ssl
 from typing import Any, AsyncIterator, Callable, Optional, TypeVar
 
@@ -52,6 +53,10 @@ class AsyncStream(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport
+        sock = transport.get_extra_info("socket")
+        if sock is not None and sock.family != socket.AF_UNIX:
+            # A server that is gone without a word is noticed in the end.
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
 
     def data_received(self, data: bytes) -> None:
         self._buffer += data
@@ -127,6 +132,8 @@ class AsyncStream(asyncio.Protocol):
         """Whether something has come, the end included, or nobody can use this any more."""
         if self._buffer or self._over or self._loop is not asyncio.get_running_loop():
             return True
+        if self._transport.get_extra_info("ssl_object") is not None:
+            return False  # what lies in its socket may be TLS's own
         # What has come while the loop was busy with something else counts, too.
         poll = select.poll()
         poll.register(self._transport.get_extra_info("socket").fileno(), select.POLLIN)

@@ -27,6 +27,7 @@ class Stream:
 
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
+        self._early: Optional[bytes] = None  # what was read to see whether there is anything
 
     @classmethod
     def connect(cls, address: Address, timeout: float, context: Optional["ssl.SSLContext"]) -> "Stream":
@@ -56,6 +57,9 @@ class Stream:
 
     def recv(self, timeout: Optional[float] = None) -> bytes:
         """What has come, at least a byte; nothing at the end."""
+        if self._early is not None:
+            early, self._early = self._early, None
+            return early
         self._sock.settimeout(timeout)
         try:
             return self._sock.recv(PIECE)
@@ -70,8 +74,9 @@ class Stream:
             return True
         view = memoryview(data)
         while view:
-            if self._ready(select.POLLIN | select.POLLOUT, None) & ~select.POLLOUT:
+            if self._ready(select.POLLIN | select.POLLOUT, None) & ~select.POLLOUT and self.readable():
                 return False
+            self._sock.settimeout(None)
             view = view[self._sock.send(view[:PIECE]) :]
         return True
 
@@ -84,7 +89,24 @@ class Stream:
     def readable(self) -> bool:
         """Whether something has come, the end included."""
         pending = getattr(self._sock, "pending", None)
-        return bool(pending is not None and pending()) or self._ready(select.POLLIN, 0) != 0
+        if self._early is not None or (pending is not None and pending()):
+            return True
+        if self._ready(select.POLLIN, 0) == 0:
+            return False
+        return pending is None or self._decrypted()
+
+    def _decrypted(self) -> bool:
+        """Whether what lies in a socket with TLS is for us and not TLS's own."""
+        import ssl
+
+        self._sock.settimeout(0)
+        try:
+            self._early = self._sock.recv(PIECE)
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            return False
+        except OSError:
+            self._early = b""
+        return True
 
     def finish(self) -> None:
         """End what is sent, and leave the other way open."""
