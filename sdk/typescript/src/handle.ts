@@ -1,0 +1,127 @@
+import { randomUUID } from "node:crypto";
+
+import { type Ask, type Connection, at } from "./connection.js";
+import { CoveError } from "./errors.js";
+import { type SandboxInfo, type SandboxSpec, type SessionForm, sandboxInfoOf, specForm } from "./forms.js";
+
+/** onlyOnce is the header of a request that is done once, however often it is sent. */
+export function onlyOnce(): Record<string, string> {
+  return { "Idempotency-Key": randomUUID() };
+}
+
+/** open opens a sandbox, or finds the live one of its user and thread. */
+export async function open(connection: Connection, spec: SandboxSpec, signal?: AbortSignal): Promise<SandboxInfo> {
+  return session(connection, { method: "POST", path: "/api/sandboxes", json: specForm(spec), headers: onlyOnce(), safe: true, signal });
+}
+
+/** session asks for something that is answered with a sandbox. */
+export async function session(connection: Connection, ask: Ask): Promise<SandboxInfo> {
+  const form = await connection.json<SessionForm>(ask);
+  if (typeof form.session_id !== "string" || form.session_id === "") throw connection.odd();
+  return sandboxInfoOf(form);
+}
+
+/** retried marks a request that is made again because of a reason, so that a server can count them. */
+const retried = { "Cove-Retry": "session_expired" };
+
+/** Again says whether, and for how long, something is tried again. */
+export interface Again {
+  /** Whether it can be: nothing was handed on or used up. */
+  repeatable: () => boolean;
+  /** What the caller wants; left out, what the connection was told. */
+  autoRetry?: boolean | undefined;
+  signal?: AbortSignal | undefined;
+}
+
+/** Attempt is one try to run something: where, and with which headers. */
+export interface Attempt {
+  id: string;
+  headers: Record<string, string>;
+}
+
+/**
+ * Handle is what a caller holds as one sandbox. When the session behind it has expired,
+ * what would run in it opens another one by the same request, and runs in that, once.
+ * Only that reason counts: nothing has run then. From then on the handle is the new one.
+ */
+export class Handle {
+  private renewing: Promise<void> | undefined;
+  private untold = false; // no answer has said yet that it is a new one
+
+  constructor(
+    readonly connection: Connection,
+    public id: string,
+    /** What opens it again; left out, nothing does. */
+    private spec?: SandboxSpec,
+  ) {}
+
+  /** path is one below that of the session. */
+  path(rest: string): string {
+    return at`/api/sandboxes/${this.id}` + rest;
+  }
+
+  /** change remembers something else about how the sandbox is to be opened again. */
+  change(more: Partial<SandboxSpec>): void {
+    if (this.spec) this.spec = { ...this.spec, ...more };
+  }
+
+  /** forget is for a sandbox that was ended: nothing opens it again. */
+  forget(): void {
+    this.spec = undefined;
+  }
+
+  /** run runs something in the sandbox, and once more where that had expired. */
+  async run<T extends { recreated: boolean }>(run: (attempt: Attempt) => Promise<T>, again: Again): Promise<T> {
+    const was = this.id;
+    let result: T;
+    try {
+      result = await run({ id: was, headers: {} });
+    } catch (err) {
+      if (!this.mayRenew(err, again)) throw err;
+      await this.renew(was, again.signal);
+      result = await run({ id: this.id, headers: retried });
+    }
+    return this.tell(result);
+  }
+
+  /** stream is run for what yields on its way; what was yielded is not taken back. */
+  async *stream<E>(run: (attempt: Attempt) => AsyncGenerator<E, void, undefined>, again: Again): AsyncGenerator<E, void, undefined> {
+    const was = this.id;
+    let some = false;
+    try {
+      for await (const event of run({ id: was, headers: {} })) {
+        some = true;
+        yield event;
+      }
+      return;
+    } catch (err) {
+      if (some || !this.mayRenew(err, again)) throw err;
+    }
+    await this.renew(was, again.signal);
+    yield* run({ id: this.id, headers: retried });
+  }
+
+  /** tell has the next answer say that the sandbox is a new one, if it is. */
+  tell<T extends { recreated: boolean }>(result: T): T {
+    if (this.untold) result.recreated = true;
+    this.untold = false;
+    return result;
+  }
+
+  private mayRenew(err: unknown, again: Again): boolean {
+    const wanted = again.autoRetry ?? this.connection.platform.autoRetry;
+    return wanted && this.spec !== undefined && err instanceof CoveError && err.reason === "session_expired" && again.repeatable();
+  }
+
+  /** renew opens a sandbox in the place of one that expired, unless somebody else has. */
+  private async renew(was: string, signal?: AbortSignal): Promise<void> {
+    if (this.id !== was) return;
+    this.renewing ??= open(this.connection, this.spec!, signal)
+      .then((made) => {
+        this.id = made.id;
+        this.untold = true;
+      })
+      .finally(() => (this.renewing = undefined));
+    await this.renewing;
+  }
+}

@@ -1,0 +1,151 @@
+import { bytesOf } from "./body.js";
+import { type Connection, at, rest } from "./connection.js";
+import { ConnectionError, invalid } from "./errors.js";
+import type { ServerEvent } from "./events.js";
+import { Execution, type ExecutionForm, bytesIn, executionOf } from "./execution.js";
+import type { ProcessInfo } from "./forms.js";
+import type { CallOptions } from "./options.js";
+
+/** Chunk is a piece of what a program wrote. */
+export interface Chunk {
+  type: "stdout" | "stderr";
+  data: Uint8Array;
+  /** The text that is whole with this piece: a character that was cut comes with the next one. */
+  text: string;
+  /** Where the next piece begins, in bytes of both streams. */
+  next: number;
+}
+
+/** chunks makes pieces of output of events, and keeps what a character lacks. */
+export function chunks(connection: Connection): (event: ServerEvent) => Chunk | undefined {
+  const decoders = { stdout: new TextDecoder(), stderr: new TextDecoder() };
+  return (event) => {
+    if (event.name !== "stdout" && event.name !== "stderr") return undefined;
+    const form = connection.data<{ offset: number; data?: string; data_base64?: string }>(event);
+    const data = bytesIn(form.data, form.data_base64);
+    return { type: event.name, data, text: decoders[event.name].decode(data, { stream: true }), next: form.offset + data.byteLength };
+  };
+}
+
+/** maxInput bounds the input in one request, also when all of it needs escaping. */
+const maxInput = 1024 * 1024;
+
+/** FollowOptions say from where output is followed. */
+export interface FollowOptions extends CallOptions {
+  /** Bytes of both streams to leave out. */
+  offset?: number;
+}
+
+/** WaitOptions say who is told of the output meanwhile. */
+export interface WaitOptions extends CallOptions {
+  onStdout?: (text: string) => void;
+  onStderr?: (text: string) => void;
+}
+
+/**
+ * Process is a program in the background. It runs on when the caller goes away, and,
+ * where the provider can keep it, when the server restarts.
+ */
+export class Process implements AsyncIterable<Chunk> {
+  private result: Execution | undefined;
+
+  constructor(
+    private readonly connection: Connection,
+    private readonly sandboxId: string,
+    readonly pid: number,
+    /** As it was when it was started or found. */
+    readonly info: ProcessInfo | undefined,
+  ) {
+    this.result = info?.result;
+  }
+
+  private path(rest: string): string {
+    return at`/api/sandboxes/${this.sandboxId}/processes/${this.pid}` + rest;
+  }
+
+  [Symbol.asyncIterator](): AsyncIterator<Chunk> {
+    return this.output();
+  }
+
+  /**
+   * output yields what the program writes, from the first byte or from offset, up to its
+   * end. Where the connection breaks off it goes on where it was.
+   */
+  async *output(options: FollowOptions = {}): AsyncGenerator<Chunk, void, undefined> {
+    if (this.pid === 0) return; // it never began
+    const { signal } = options;
+    const chunk = chunks(this.connection);
+    let offset = options.offset ?? 0;
+    let until: number | undefined; // when patience ends
+    for (;;) {
+      try {
+        for await (const event of this.connection.follow({ method: "GET", path: this.path(""), query: { offset }, signal, safe: true }, "exit", "end")) {
+          until = undefined;
+          if (event.name === "exit") this.result = executionOf(this.connection.data<ExecutionForm>(event));
+          const piece = chunk(event);
+          if (!piece) continue;
+          offset = piece.next;
+          yield piece;
+        }
+        return;
+      } catch (err) {
+        until ??= Date.now() + this.connection.platform.reconnectMs;
+        if (!(err instanceof ConnectionError) || err.reason !== "connection" || Date.now() > until) throw err;
+        await rest(200, signal);
+      }
+    }
+  }
+
+  /** wait returns how the program ended, when it has. */
+  async wait(options: WaitOptions = {}): Promise<Execution> {
+    const { signal, onStdout, onStderr } = options;
+    if (onStdout || onStderr) {
+      for await (const piece of this.output({ signal })) (piece.type === "stdout" ? onStdout : onStderr)?.(piece.text);
+    }
+    this.result ??= executionOf(await this.connection.json<ExecutionForm>({ method: "GET", path: this.path("/wait"), signal, safe: true }));
+    return this.result;
+  }
+
+  /** write writes to the program's input, which must have been kept open. Long input goes in several requests. */
+  async write(data: string | Uint8Array, options: CallOptions = {}): Promise<void> {
+    const bytes = bytesOf(data);
+    if (!bytes) throw invalid("data", "must be a text or bytes");
+    for (let from = 0; from < bytes.byteLength; from += maxInput) await this.input(bytes.subarray(from, from + maxInput), false, options);
+  }
+
+  /** closeStdin ends the program's input. */
+  closeStdin(options: CallOptions = {}): Promise<void> {
+    return this.input(new Uint8Array(), true, options);
+  }
+
+  private input(data: Uint8Array, eof: boolean, { signal }: CallOptions): Promise<void> {
+    return this.connection.tell({ method: "POST", path: this.path("/input"), json: { ...inputForm("data", data), eof }, signal });
+  }
+
+  /** kill sends a signal to the program. */
+  kill(name = "KILL", { signal }: CallOptions = {}): Promise<void> {
+    return this.connection.tell({ method: "POST", path: this.path("/signal"), json: { signal: name }, signal });
+  }
+
+  /** resize says how large the program's terminal is. */
+  resize(size: WindowSize, { signal }: CallOptions = {}): Promise<void> {
+    return this.connection.tell({ method: "POST", path: this.path("/resize"), json: { cols: size.cols, rows: size.rows }, signal, safe: true });
+  }
+}
+
+/** WindowSize is how large a terminal is, in characters. */
+export interface WindowSize {
+  cols: number;
+  rows: number;
+}
+
+/** inputForm is input as it travels: as text where it is UTF-8. */
+export function inputForm(name: string, data: Uint8Array): Record<string, string> {
+  if (data.byteLength === 0) return {};
+  try {
+    return { [name]: new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(data) };
+  } catch {
+    return { [name + "_base64"]: Buffer.from(data).toString("base64") };
+  }
+}
+

@@ -1,0 +1,100 @@
+/**
+ * Servers for tests: the cove executable that COVE_BIN names, each in a directory of
+ * its own, which is gone when the test is over.
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after } from "node:test";
+
+import { type ConnectionOptions, Sandbox } from "cove-sandbox";
+
+export const bin = process.env["COVE_BIN"] ?? "cove";
+
+/** Served is a server that a test may stop and start again at the same address. */
+export interface Served extends Required<Pick<ConnectionOptions, "serverUrl" | "apiKey">> {
+  home: string;
+  port: number;
+  /** stop ends it: KILL as a crash would, TERM as an operator would. */
+  stop(signal: "SIGTERM" | "SIGKILL"): Promise<void>;
+  start(): Promise<void>;
+}
+
+/** undo is what is done when the tests of the file are over, the last first. */
+const undo: Array<() => Promise<void>> = [];
+after(async () => {
+  for (const one of undo.reverse()) await one();
+});
+
+/** folder makes a directory that is removed after the tests of the file. */
+export async function folder(): Promise<string> {
+  const dir = await mkdtemp(join(tmpdir(), "cove-ts-"));
+  undo.push(() => rm(dir, { recursive: true, force: true }));
+  return dir;
+}
+
+/** freePort is one that nobody listens on. */
+export async function freePort(): Promise<number> {
+  const server = createServer();
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as { port: number };
+  server.close();
+  await once(server, "close");
+  return port;
+}
+
+/** clean is an environment in which nothing speaks of a server. */
+export function clean(more: Record<string, string> = {}): NodeJS.ProcessEnv {
+  const env = { ...process.env };
+  for (const name of ["COVE_URL", "COVE_API_KEY", "COVE_HOME", "SANDBOX_MODE", "SANDBOX_URL", "SANDBOX_PROVIDER"]) delete env[name];
+  return { ...env, POOL_SIZE: "0", ...more };
+}
+
+/** serve runs a server until the tests of the file are over. */
+export async function serve(settings: Record<string, string> = {}, program = bin): Promise<Served> {
+  const dir = await mkdtemp(join(tmpdir(), "cove-ts-"));
+  const home = join(dir, "home");
+  const port = await freePort();
+  let child: ChildProcess | undefined;
+  const served: Served = {
+    serverUrl: `http://127.0.0.1:${port}`, apiKey: "", home, port,
+    async start() {
+      child = spawn(program, ["--json", "--home", home, "serve", "--addr", `127.0.0.1:${port}`, "--log-level", "error"], {
+        env: clean(settings), stdio: ["ignore", "pipe", "inherit"],
+      });
+      const [line] = (await Promise.race([once(child.stdout!, "data"), once(child, "exit").then(() => ["the server ended"])])) as [unknown];
+      const at = JSON.parse(String(line)) as { key_file: string };
+      served.apiKey = (await readFile(at.key_file, "utf8")).trim();
+      child.stdout!.resume();
+    },
+    async stop(signal) {
+      if (!child || child.exitCode !== null || child.signalCode !== null) return;
+      const ended = once(child, "exit");
+      child.kill(signal);
+      await ended;
+    },
+  };
+  await served.start();
+  undo.push(async () => {
+    for await (const one of Sandbox.list({ ...where(served), checkVersion: false })) await Sandbox.kill(one.id, { ...where(served), checkVersion: false });
+    await served.stop("SIGTERM");
+    await rm(dir, { recursive: true, force: true });
+  });
+  return served;
+}
+
+/** where is a server as callers are told of it. */
+export function where(served: Served): ConnectionOptions {
+  return { serverUrl: served.serverUrl, apiKey: served.apiKey };
+}
+
+/** collect reads a stream to its end. */
+export async function collect<T>(stream: AsyncIterable<T>): Promise<T[]> {
+  const all: T[] = [];
+  for await (const one of stream) all.push(one);
+  return all;
+}

@@ -1,0 +1,19 @@
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { test } from "node:test";
+
+import { CoveError, InvalidError, Sandbox, SandboxClient, VERSION } from "cove-sandbox";
+
+test("the version is that of the package", async () => {
+  const { version } = JSON.parse(await readFile(new URL("../package.json", import.meta.url), "utf8")) as { version: string };
+  assert.equal(VERSION, version);
+});
+
+test("arguments that are none are refused before anything is asked", async () => {
+  for (const serverUrl of ["nonsense", "ftp://host", "http://user:secret@host", "http://host?key=1", "unix://relative", "http://"]) {
+    await assert.rejects(Sandbox.create({ serverUrl }), (err: CoveError) => err instanceof InvalidError && err.details["field"] === "serverUrl", serverUrl);
+  }
+  await assert.rejects(Sandbox.create({ serverUrl: "http://host", apiKey: "a key\r\nX: y" }), /apiKey: is not a key/);
+  assert.throws(() => new SandboxClient({ mode: "elsewhere" as "local" }), /mode: "elsewhere" is unknown/);
+  assert.throws(() => new SandboxClient({ reconnectMs: -1 }), /reconnectMs: must be milliseconds/);
+});
