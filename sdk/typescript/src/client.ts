@@ -67,7 +67,7 @@ export class SandboxClient implements AsyncDisposable {
   }
 
   /** session returns a session with all that can be done in it. */
-  session(sessionId: string, { signal }: CallOptions = {}): Promise<Sandbox> {
+  async session(sessionId: string, { signal }: CallOptions = {}): Promise<Sandbox> {
     return this.sandbox(sessionId, signal);
   }
 

@@ -187,17 +187,17 @@ export class Code {
   }
 
   /** interrupt stops what runs in a context; its variables stay. */
-  interrupt(context: string | CodeContext, { signal }: CallOptions = {}): Promise<void> {
+  async interrupt(context: string | CodeContext, { signal }: CallOptions = {}): Promise<void> {
     return this.connection.tell({ method: "POST", path: this.at(context) + "/interrupt", signal });
   }
 
   /** restart makes a context forget all. */
-  restart(context: string | CodeContext, { signal }: CallOptions = {}): Promise<void> {
+  async restart(context: string | CodeContext, { signal }: CallOptions = {}): Promise<void> {
     return this.connection.tell({ method: "POST", path: this.at(context) + "/restart", signal });
   }
 
   /** closeContext ends a context. */
-  closeContext(context: string | CodeContext, { signal }: CallOptions = {}): Promise<void> {
+  async closeContext(context: string | CodeContext, { signal }: CallOptions = {}): Promise<void> {
     return this.connection.tell({ method: "DELETE", path: this.at(context), signal });
   }
 

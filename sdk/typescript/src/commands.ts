@@ -136,7 +136,7 @@ export class Commands {
   }
 
   /** kill sends a signal to a program in the background. */
-  kill(pid: number, name = "KILL", options: CallOptions = {}): Promise<void> {
+  async kill(pid: number, name = "KILL", options: CallOptions = {}): Promise<void> {
     return new Process(this.connection, this.handle.id, pid, undefined).kill(name, options);
   }
 

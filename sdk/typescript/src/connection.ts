@@ -3,7 +3,7 @@ import { Agent as TLSAgent, request as tlsRequest } from "node:https";
 import type { Duplex } from "node:stream";
 
 import { type Body, feed } from "./body.js";
-import { ConnectionError, CoveError, InvalidError, NotFoundError, SessionNotFoundError, VersionError, aborted, invalid, problem } from "./errors.js";
+import { ConnectionError, CoveError, InvalidError, NotFoundError, SessionNotFoundError, UnavailableError, VersionError, aborted, invalid, misfit, problem } from "./errors.js";
 import { type ServerEvent, serverEvents, watched } from "./events.js";
 import { LocalServer } from "./local.js";
 import { type ConnectionOptions, type Platform, resolve } from "./options.js";
@@ -363,14 +363,14 @@ export class Connection {
   private foreign(res: IncomingMessage): CoveError {
     const media = JSON.stringify((res.headers["content-type"] ?? "").slice(0, 60));
     return new ConnectionError(`${this.name} answered ${res.statusCode} with ${media}, which is not what Cove answers`, {
-      reason: "foreign", remedy: "check the URL: another server, a proxy or another version may answer there",
+      reason: "connection", details: { foreign: true }, remedy: "check the URL: another server, a proxy or another version may answer there",
     });
   }
 
   /** odd is the error of an answer whose form is not Cove's. */
   odd(): CoveError {
     return new ConnectionError(`${this.name} answered with something that Cove does not give`, {
-      reason: "foreign", remedy: "check the URL and the version of the server",
+      reason: "connection", details: { foreign: true }, remedy: "check the URL and the version of the server",
     });
   }
 }
@@ -385,7 +385,7 @@ function address(text: string): URL {
   const socket = url?.protocol === "unix:" && url.host === "" && url.pathname.length > 1;
   const web = (url?.protocol === "http:" || url?.protocol === "https:") && url.hostname !== "";
   if (!url || !(socket || web) || url.username || url.password || url.search || url.hash) {
-    throw invalid("serverUrl", "must be http://host:port, https://host or unix:///path/to.sock, without a user or a query");
+    throw misfit("serverUrl", "must be http://host:port, https://host or unix:///path/to.sock, without a user or a query");
   }
   return url;
 }
@@ -412,7 +412,16 @@ function repeatable(ask: Ask, err: unknown): boolean {
   if (!(err instanceof CoveError)) return false;
   if (err.reason === "rate_limited") return ask.body === undefined; // it was refused before it began
   if (unsent(err)) return ask.body === undefined || ask.body.untouched();
-  return ask.safe === true && err instanceof ConnectionError && err.reason === "connection";
+  return ask.safe === true && brokeOff(err);
+}
+
+/**
+ * brokeOff reports whether an error says that the server is gone for now: the connection
+ * broke off, or it is shutting down. An answer that is not Cove's is another thing.
+ */
+export function brokeOff(err: unknown): boolean {
+  if (!(err instanceof UnavailableError) || err instanceof VersionError || err.details["foreign"] === true) return false;
+  return err.reason === undefined || err.reason === "connection";
 }
 
 /** orAborted waits for something that goes on also if the signal ends. */

@@ -179,3 +179,8 @@ export function aborted(signal: AbortSignal): CoveError {
 export function invalid(field: string, wrong: string): InvalidError {
   return new InvalidError(`${field}: ${wrong}`, { details: { field } });
 }
+
+/** misfit is the error for a setting that does not fit. */
+export function misfit(field: string, wrong: string): InvalidError {
+  return new InvalidError(`${field}: ${wrong}`, { reason: "configuration", details: { field } });
+}

@@ -90,13 +90,13 @@ export class Files {
   }
 
   /** write replaces a file, and makes the directories above it. */
-  write(path: string, content: Content, options: WriteOptions = {}): Promise<void> {
+  async write(path: string, content: Content, options: WriteOptions = {}): Promise<void> {
     const headers: Record<string, string> = { "Content-Type": asBytes };
     if (options.mode !== undefined) headers["X-File-Mode"] = octal(options.mode);
     return this.send("/files", path, bodyOf(content, options.onProgress), headers, options.signal);
   }
 
-  private send(rest: string, path: string, body: Body, headers: Record<string, string>, signal?: AbortSignal): Promise<void> {
+  private async send(rest: string, path: string, body: Body, headers: Record<string, string>, signal?: AbortSignal): Promise<void> {
     return this.connection.tell({ method: "PUT", path: this.handle.path(rest), query: { path }, body, headers, signal });
   }
 
@@ -105,7 +105,7 @@ export class Files {
     const info = await stat(from);
     if (!info.isFile()) throw invalid("from", `${from} is not a file`);
     const total = info.size;
-    const file = createReadStream(from);
+    const file = createReadStream(from, { highWaterMark: 256 * 1024 });
     try {
       await this.write(to, file, {
         signal: options.signal, mode: options.mode ?? info.mode & 0o777, onProgress: (bytes) => options.onProgress?.({ bytes, total }),
@@ -149,7 +149,7 @@ export class Files {
   }
 
   /** unpack extracts a tar into a directory. Each file is whole or not there; those before one that is refused stay. */
-  unpack(path: string, tar: Content, { signal }: CallOptions = {}): Promise<void> {
+  async unpack(path: string, tar: Content, { signal }: CallOptions = {}): Promise<void> {
     return this.send("/archive", path, bodyOf(tar), { "Content-Type": asTar }, signal);
   }
 
@@ -188,32 +188,32 @@ export class Files {
   }
 
   /** mkdir makes a directory and those above it. */
-  mkdir(path: string, { signal }: CallOptions = {}): Promise<void> {
+  async mkdir(path: string, { signal }: CallOptions = {}): Promise<void> {
     return this.connection.tell({ method: "POST", path: this.handle.path("/files/mkdir"), json: { path }, signal });
   }
 
   /** move gives a file another name. */
-  move(from: string, to: string, { signal }: CallOptions = {}): Promise<void> {
+  async move(from: string, to: string, { signal }: CallOptions = {}): Promise<void> {
     return this.connection.tell({ method: "POST", path: this.handle.path("/files/move"), json: { from, to }, signal });
   }
 
   /** remove deletes a file or a whole directory. */
-  remove(path: string, { signal }: CallOptions = {}): Promise<void> {
+  async remove(path: string, { signal }: CallOptions = {}): Promise<void> {
     return this.connection.tell({ method: "DELETE", path: this.handle.path("/files"), query: { path }, signal });
   }
 
   /** tag gives a file attributes of its own; others that it has stay. */
-  tag(path: string, meta: Record<string, string>, { signal }: CallOptions = {}): Promise<void> {
+  async tag(path: string, meta: Record<string, string>, { signal }: CallOptions = {}): Promise<void> {
     return this.connection.tell({ method: "POST", path: this.handle.path("/files/tag"), json: { path, meta }, signal });
   }
 
   /** downloadLink makes an address that reads a file without a key, for a while. */
-  downloadLink(path: string, options: { ttlMs?: number } & CallOptions = {}): Promise<Link> {
+  async downloadLink(path: string, options: { ttlMs?: number } & CallOptions = {}): Promise<Link> {
     return this.link("GET", path, options);
   }
 
   /** uploadLink makes an address that replaces a file without a key, for a while. */
-  uploadLink(path: string, options: { ttlMs?: number } & CallOptions = {}): Promise<Link> {
+  async uploadLink(path: string, options: { ttlMs?: number } & CallOptions = {}): Promise<Link> {
     return this.link("PUT", path, options);
   }
 

@@ -1,4 +1,4 @@
-import { invalid } from "./errors.js";
+import { misfit } from "./errors.js";
 
 /** Mode is where sandboxes are: on this machine, or on a server. */
 export type Mode = "local" | "remote";
@@ -54,9 +54,9 @@ export interface Platform {
 /** resolve reads options, and the environment where they say nothing. */
 export function resolve(options: ConnectionOptions, env: NodeJS.ProcessEnv = process.env): Platform {
   const mode = options.mode ?? modeOf(options, env);
-  if (mode !== "local" && mode !== "remote") throw invalid("mode", `${JSON.stringify(mode)} is unknown; use local or remote`);
+  if (mode !== "local" && mode !== "remote") throw misfit("mode", `${JSON.stringify(mode)} is unknown; use local or remote`);
   const key = options.apiKey ?? env["COVE_API_KEY"] ?? "";
-  if (/[^!-~]/.test(key)) throw invalid("apiKey", "is not a key: it holds spaces or characters that no key has");
+  if (/[^!-~]/.test(key)) throw misfit("apiKey", "is not a key: it holds spaces or characters that no key has");
   return {
     mode,
     url: options.serverUrl ?? env["COVE_URL"] ?? env["SANDBOX_URL"] ?? "http://localhost:8000",
@@ -80,6 +80,6 @@ function modeOf(options: ConnectionOptions, env: NodeJS.ProcessEnv): Mode {
 
 function span(name: string, value: number | undefined, usual: number): number {
   if (value === undefined) return usual;
-  if (!(value >= 0 && value <= 24 * 3_600_000)) throw invalid(name, "must be milliseconds, up to a day");
+  if (!(value >= 0 && value <= 24 * 3_600_000)) throw misfit(name, "must be milliseconds, up to a day");
   return value;
 }

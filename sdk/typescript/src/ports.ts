@@ -16,7 +16,7 @@ export class Ports {
   }
 
   /** dial connects to a port: what it returns carries the bytes. The signal bounds the dialing, and ends the connection. */
-  dial(port: number, { signal }: CallOptions = {}): Promise<Duplex> {
+  async dial(port: number, { signal }: CallOptions = {}): Promise<Duplex> {
     return this.handle.connection.dial({ method: "GET", path: at`/api/sandboxes/${this.handle.id}/ports/${port}/connect`, signal });
   }
 }

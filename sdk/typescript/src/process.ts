@@ -1,6 +1,6 @@
 import { bytesOf } from "./body.js";
-import { type Connection, at, rest } from "./connection.js";
-import { ConnectionError, invalid } from "./errors.js";
+import { type Connection, at, brokeOff, rest } from "./connection.js";
+import { invalid } from "./errors.js";
 import type { ServerEvent } from "./events.js";
 import { Execution, type ExecutionForm, bytesIn, executionOf } from "./execution.js";
 import type { ProcessInfo } from "./forms.js";
@@ -90,7 +90,7 @@ export class Process implements AsyncIterable<Chunk> {
         return;
       } catch (err) {
         until ??= Date.now() + this.connection.platform.reconnectMs;
-        if (!(err instanceof ConnectionError) || err.reason !== "connection" || Date.now() > until) throw err;
+        if (!brokeOff(err) || Date.now() > until) throw err;
         await rest(200, signal);
       }
     }
@@ -114,21 +114,21 @@ export class Process implements AsyncIterable<Chunk> {
   }
 
   /** closeStdin ends the program's input. */
-  closeStdin(options: CallOptions = {}): Promise<void> {
+  async closeStdin(options: CallOptions = {}): Promise<void> {
     return this.input(new Uint8Array(), true, options);
   }
 
-  private input(data: Uint8Array, eof: boolean, { signal }: CallOptions): Promise<void> {
+  private async input(data: Uint8Array, eof: boolean, { signal }: CallOptions): Promise<void> {
     return this.connection.tell({ method: "POST", path: this.path("/input"), json: { ...inputForm("data", data), eof }, signal });
   }
 
   /** kill sends a signal to the program. */
-  kill(name = "KILL", { signal }: CallOptions = {}): Promise<void> {
+  async kill(name = "KILL", { signal }: CallOptions = {}): Promise<void> {
     return this.connection.tell({ method: "POST", path: this.path("/signal"), json: { signal: name }, signal });
   }
 
   /** resize says how large the program's terminal is. */
-  resize(size: WindowSize, { signal }: CallOptions = {}): Promise<void> {
+  async resize(size: WindowSize, { signal }: CallOptions = {}): Promise<void> {
     return this.connection.tell({ method: "POST", path: this.path("/resize"), json: { cols: size.cols, rows: size.rows }, signal, safe: true });
   }
 }

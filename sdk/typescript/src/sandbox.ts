@@ -142,28 +142,28 @@ export class Sandbox implements AsyncDisposable {
   }
 
   /** setTimeout moves the end of the sandbox to so long from now; left out, to its own timeout. */
-  setTimeout(timeoutMs?: number, { signal }: CallOptions = {}): Promise<SandboxInfo> {
+  async setTimeout(timeoutMs?: number, { signal }: CallOptions = {}): Promise<SandboxInfo> {
     const json = { timeout_minutes: timeoutMs === undefined ? undefined : timeoutMs / 60_000 };
     return this.about({ method: "POST", path: this.handle.path("/renew"), json, signal, safe: true });
   }
 
   /** pause freezes all that runs in it. */
-  pause({ signal }: CallOptions = {}): Promise<SandboxInfo> {
+  async pause({ signal }: CallOptions = {}): Promise<SandboxInfo> {
     return this.about({ method: "POST", path: this.handle.path("/pause"), signal });
   }
 
   /** resume lets a paused sandbox go on. */
-  resume({ signal }: CallOptions = {}): Promise<SandboxInfo> {
+  async resume({ signal }: CallOptions = {}): Promise<SandboxInfo> {
     return this.about({ method: "POST", path: this.handle.path("/resume"), signal });
   }
 
   /** stop ends what runs in it and keeps its files. */
-  stop({ signal }: CallOptions = {}): Promise<SandboxInfo> {
+  async stop({ signal }: CallOptions = {}): Promise<SandboxInfo> {
     return this.about({ method: "POST", path: this.handle.path("/stop"), signal });
   }
 
   /** start brings a stopped sandbox back. */
-  start({ signal }: CallOptions = {}): Promise<SandboxInfo> {
+  async start({ signal }: CallOptions = {}): Promise<SandboxInfo> {
     return this.about({ method: "POST", path: this.handle.path("/start"), signal });
   }
 

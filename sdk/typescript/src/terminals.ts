@@ -19,14 +19,14 @@ export class Terminals {
   constructor(private readonly commands: Commands) {}
 
   /** open starts a shell, or another program, in a terminal of 80 times 24 unless it is told otherwise. */
-  open(options: TerminalOptions = {}): Promise<Process> {
+  async open(options: TerminalOptions = {}): Promise<Process> {
     const { command, cols, rows, ...others } = options;
     const env = { TERM: "xterm-256color", ...others.env };
     return this.commands.start(command ?? shell, { ...others, env, keepStdin: true, tty: { cols: cols ?? 80, rows: rows ?? 24 } });
   }
 
   /** connect returns a terminal by the number of its program. */
-  connect(pid: number, options: CallOptions = {}): Promise<Process> {
+  async connect(pid: number, options: CallOptions = {}): Promise<Process> {
     return this.commands.connect(pid, options);
   }
 }

@@ -42,7 +42,7 @@ describe("code", () => {
   test("shows values in all their forms, when it shows them", async () => {
     const seen: Array<[Rich, boolean]> = [];
     const r = await sandbox.code.run(
-      "class Shown:\n  def _repr_html_(self): return '<b>bold</b>'\nfrom IPython.display import display\ndisplay(Shown())\n7" , {
+      "class Shown:\n  def _repr_html_(self): return '<b>bold</b>'\ndisplay(Shown())\n7" , {
         onResult: (value, main) => seen.push([value, main]),
       });
     assert.ok(r.ok, r.error?.traceback);

@@ -80,6 +80,7 @@ export async function serve(settings: Record<string, string> = {}, program = bin
   };
   await served.start();
   undo.push(async () => {
+    if (child?.exitCode !== null || child.signalCode !== null) await served.start(); // its sandboxes may have stayed
     for await (const one of Sandbox.list({ ...where(served), checkVersion: false })) await Sandbox.kill(one.id, { ...where(served), checkVersion: false });
     await served.stop("SIGTERM");
     await rm(dir, { recursive: true, force: true });
@@ -97,4 +98,9 @@ export async function collect<T>(stream: AsyncIterable<T>): Promise<T[]> {
   const all: T[] = [];
   for await (const one of stream) all.push(one);
   return all;
+}
+
+/** undone has something done when the tests of the file are over. */
+export function undone(what: () => Promise<void>): void {
+  undo.push(what);
 }

@@ -1,0 +1,136 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { before, describe, test } from "node:test";
+
+import { CanceledError, ConnectionError, CoveError, Sandbox, SandboxClient, UnauthenticatedError, VERSION, VersionError } from "cove-sandbox";
+
+import { type Served, folder, freePort, serve, where } from "./rig.js";
+
+describe("where something is wrong", () => {
+  test("nobody listens, and that is said at once", async () => {
+    const serverUrl = `http://127.0.0.1:${await freePort()}`;
+    const began = Date.now();
+    await assert.rejects(Sandbox.create({ serverUrl }), (err: CoveError) => {
+      assert.ok(err instanceof ConnectionError);
+      assert.deepEqual([err.code, err.reason, err.remedy], ["unavailable", "connection", "check the URL, and that cove serve runs there"]);
+      assert.ok(err.message.includes(serverUrl));
+      return true;
+    });
+    assert.ok(Date.now() - began < 5_000);
+    const socket = join(await folder(), "none.sock");
+    await assert.rejects(Sandbox.create({ serverUrl: `unix://${socket}` }), /check the path of the socket/);
+  });
+
+  test("another server answers", async () => {
+    const other = createServer((_req, res) => res.writeHead(200, { "Content-Type": "text/html" }).end("<html>"));
+    other.listen(0, "127.0.0.1");
+    await once(other, "listening");
+    const serverUrl = `http://127.0.0.1:${(other.address() as AddressInfo).port}`;
+    await assert.rejects(Sandbox.create({ serverUrl }), (err: CoveError) => err instanceof ConnectionError && /"text\/html", which is not what Cove answers/.test(err.message));
+    other.close();
+  });
+
+  test("the server never answers, and the caller has a signal", async () => {
+    const silent = createServer(() => undefined);
+    silent.listen(0, "127.0.0.1");
+    await once(silent, "listening");
+    const serverUrl = `http://127.0.0.1:${(silent.address() as AddressInfo).port}`;
+    await assert.rejects(Sandbox.create({ serverUrl, signal: AbortSignal.timeout(200) }), { code: "timeout" });
+    const stop = new AbortController();
+    const asked = Sandbox.create({ serverUrl, signal: stop.signal, checkVersion: false });
+    stop.abort("no patience");
+    await assert.rejects(asked, (err: CoveError) => err instanceof CanceledError && err.cause === "no patience");
+    silent.closeAllConnections();
+    silent.close();
+  });
+
+  test("the server is of a version that does not fit", async () => {
+    const program = process.env["COVE_OTHER_VERSION"];
+    assert.ok(program, "COVE_OTHER_VERSION names an executable of version 9.8.7");
+    const served = await serve({ SANDBOX_PROVIDER: "fake" }, program);
+    await assert.rejects(Sandbox.create(where(served)), (err: CoveError) => {
+      assert.ok(err instanceof VersionError);
+      assert.ok(err.message.includes("Cove v9.8.7") && err.message.includes(VERSION), err.message);
+      assert.match(err.remedy!, /install the version of cove-sandbox that goes with v9.8.7/);
+      return true;
+    });
+    await using sandbox = await Sandbox.create({ ...where(served), checkVersion: false });
+    assert.equal(sandbox.info.status, "running");
+  });
+});
+
+describe("with a server", () => {
+  let served: Served;
+  before(async () => {
+    served = await serve();
+  });
+
+  test("the key is wrong, or there is none", async () => {
+    for (const apiKey of ["", "cove_nobody_has_this_key"]) {
+      await assert.rejects(Sandbox.create({ ...where(served), apiKey }), (err: CoveError) => err instanceof UnauthenticatedError && err.code === "unauthenticated" && err.message.length > 20);
+    }
+    await using client = new SandboxClient({ ...where(served), apiKey: "wrong" });
+    await assert.rejects(client.getOrCreateSession({ userId: "ada", threadId: "one" }), UnauthenticatedError);
+  });
+
+  // A server that is asked to stop lets streams end for a while first, and tells them then.
+  for (const [signal, count] of [["SIGTERM", 130], ["SIGKILL", 40]] as const) {
+    test(`the server gets ${signal} and comes back: programs in the background are followed on`, async () => {
+      await using sandbox = await Sandbox.create(where(served));
+      const script = `i=0; while [ $i -lt ${count} ]; do echo line $i; i=$((i+1)); sleep 0.1; done`;
+      const p = await sandbox.commands.start(script);
+      const waited = p.wait();
+      const lines: string[] = [];
+      let restarted: Promise<void> | undefined;
+      for await (const piece of p) {
+        lines.push(piece.text);
+        restarted ??= served.stop(signal).then(() => served.start());
+      }
+      await restarted;
+      assert.deepEqual(lines.join("").trim().split("\n"), Array.from({ length: count }, (_, i) => `line ${i}`), "each line came once");
+      assert.equal((await waited).exitCode, 0);
+      assert.equal((await sandbox.commands.run("echo on")).stdout, "on\n");
+    });
+  }
+
+  test("the server is gone in the middle of a program in the foreground: it is said, and it is not run twice", async () => {
+    await using sandbox = await Sandbox.create(where(served));
+    let restarted: Promise<void> | undefined;
+    const running = sandbox.commands.run("echo ran >> runs; echo began; sleep 30", {
+      onStdout: () => (restarted = served.stop("SIGKILL").then(() => served.start())),
+    });
+    await assert.rejects(running, (err: CoveError) => err instanceof ConnectionError && err.remedy === "look whether it was done before you ask again");
+    await restarted;
+    assert.equal(await sandbox.files.read("runs"), "ran\n");
+    const whole = sandbox.commands.run("echo ran >> runs; sleep 30");
+    const until = Date.now() + 20_000;
+    while ((await sandbox.files.read("runs")) !== "ran\nran\n" && Date.now() < until) await new Promise((done) => setTimeout(done, 20));
+    const back = served.stop("SIGKILL").then(() => served.start());
+    await assert.rejects(whole, ConnectionError);
+    await back;
+    assert.equal(await sandbox.files.read("runs"), "ran\nran\n");
+  });
+
+  test("a server that does not come back is given up", async () => {
+    const short = await serve({ SANDBOX_PROVIDER: "fake" });
+    const sandbox = await Sandbox.create({ ...where(short), reconnectMs: 500 });
+    await short.stop("SIGTERM");
+    const began = Date.now();
+    await assert.rejects(sandbox.refresh(), ConnectionError);
+    assert.ok(Date.now() - began >= 200 && Date.now() - began < 10_000);
+    await short.start();
+    assert.equal(await sandbox.kill(), true);
+  });
+
+  test("what is watched when the server ends is told so", async () => {
+    await using sandbox = await Sandbox.create(where(served));
+    const watch = await sandbox.files.watch();
+    const told = assert.rejects(watch.next(), (err: CoveError) => err.code === "unavailable");
+    await served.stop("SIGTERM");
+    await told;
+    await served.start();
+  });
+});
