@@ -144,6 +144,7 @@ var allowed = map[string][]string{
 	// Programs as others would write them: they see what others see.
 	"examples/*":          {"", "agenttool", "client", "inprocess"},
 	"sdk":                 {},
+	"sdk/typescript":      {},
 	"scripts/coverreport": {},
 	"scripts/matrix":      {"provider/providertest"},
 	"scripts/testreport":  {},

@@ -16,6 +16,7 @@ go build -buildvcs=false -o .cache/testreport ./scripts/testreport
 engines_start
 engines_duckdb
 engines_sdks
+engines_typescript
 
 # Commands that tests start write counters of their own, hence a directory and
 # not a profile: GOCOVERDIR is for them, the flag for the tests.

@@ -8,6 +8,7 @@
 #   COVE_TEST_AGENT        the agent of sandboxes, static and lean
 #   COVE_TEST_DUCKDB       the executable of DuckDB, as make build embeds it
 #   COVE_TEST_SDKS         the clients that others wrote, as scripts/sdks.sh installs them
+#   COVE_TEST_TYPESCRIPT   the SDK in sdk/typescript, as scripts/typescript.sh builds it
 #
 # What is set already is taken as it is. A Docker daemon that answers on this
 # machine, or at DOCKER_HOST, is used and no second one is started beside it.
@@ -64,6 +65,17 @@ engines_sdks() {
     return
   fi
   export COVE_TEST_SDKS=$path
+}
+
+engines_typescript() {
+  local path
+  [[ -z ${COVE_TEST_TYPESCRIPT:-} ]] || return 0
+  mkdir -p .cache
+  if ! path=$(scripts/typescript.sh 2>.cache/typescript.log); then
+    engines_failed sdks "$(tail -n 1 .cache/typescript.log)"
+    return
+  fi
+  export COVE_TEST_TYPESCRIPT=$path
 }
 
 engines_docker() {

@@ -35,6 +35,7 @@ go build -buildvcs=false -o "$report" ./scripts/testreport
 if engines_asked 'DOCKER|PODMAN|RUNSC|AGENT' "${named[@]:-./...}"; then engines_start; fi
 if engines_asked DUCKDB "${named[@]:-./...}"; then engines_duckdb; fi
 if engines_asked SDKS "${named[@]:-./...}"; then engines_sdks; fi
+if engines_asked TYPESCRIPT "${named[@]:-./...}"; then engines_typescript; fi
 
 # run_tests runs the packages that were named, or all. One goes without the detector
 # then: whatever its sandboxes do travels through a mailbox in small pieces, and the

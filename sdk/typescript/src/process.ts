@@ -106,16 +106,21 @@ export class Process implements AsyncIterable<Chunk> {
     return this.result;
   }
 
-  /** write writes to the program's input, which must have been kept open. Long input goes in several requests. */
-  async write(data: string | Uint8Array, options: CallOptions = {}): Promise<void> {
+  /** write writes to the program's input, which must have been kept open, and with end closes it. Long input goes in several requests. */
+  async write(data: string | Uint8Array, options: { end?: boolean } & CallOptions = {}): Promise<void> {
     const bytes = bytesOf(data);
     if (!bytes) throw invalid("data", "must be a text or bytes");
-    for (let from = 0; from < bytes.byteLength; from += maxInput) await this.input(bytes.subarray(from, from + maxInput), false, options);
+    let from = 0;
+    do {
+      const part = bytes.subarray(from, from + maxInput);
+      from += part.byteLength;
+      await this.input(part, options.end === true && from >= bytes.byteLength, options);
+    } while (from < bytes.byteLength);
   }
 
   /** closeStdin ends the program's input. */
   async closeStdin(options: CallOptions = {}): Promise<void> {
-    return this.input(new Uint8Array(), true, options);
+    return this.write("", { ...options, end: true });
   }
 
   private async input(data: Uint8Array, eof: boolean, { signal }: CallOptions): Promise<void> {

@@ -157,10 +157,7 @@ export class Player {
         this.programs.set(step.as!, started);
         return started.info;
       },
-      input: async () => {
-        await program().write(step.text ?? "");
-        if (step.eof) await program().closeStdin();
-      },
+      input: () => program().write(step.text ?? "", { end: step.eof ?? false }),
       signal: () => program().kill(step.text!),
       resize: () => program().resize({ cols: step.cols!, rows: step.rows! }),
       wait: async () => executionForm(await program().wait()),

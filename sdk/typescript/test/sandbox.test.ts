@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { type IncomingHttpHeaders, type IncomingMessage, get } from "node:http";
 import { before, describe, test } from "node:test";
 
 import { ConflictError, CoveError, InvalidError, Sandbox, SessionNotFoundError, UnsupportedError } from "cove-sandbox";
@@ -99,10 +101,9 @@ describe("sandboxes", () => {
     port.write("GET /page HTTP/1.0\r\n\r\n");
     assert.match(Buffer.concat(await collect(port as AsyncIterable<Buffer>)).toString(), /200 OK[^]*from inside/);
     const link = await sandbox.ports.link(8123, { ttlMs: 60_000 });
-    const door = await fetch(link.url, { redirect: "manual" }); // a browser is given a cookie there
-    const cookie = door.headers.getSetCookie().map((one) => one.split(";")[0]).join("; ");
-    const page = await fetch(new URL("/page", link.url), { headers: { cookie }, redirect: "manual" });
-    assert.equal(await page.text(), "from inside");
+    const door = await visit(link.url); // a browser is given a cookie there
+    const cookie = (door.headers["set-cookie"] ?? []).map((one) => one.split(";")[0]).join("; ");
+    assert.equal((await visit(new URL("/page", link.url).href, { cookie })).text, "from inside");
     await assert.rejects(sandbox.ports.dial(8124), CoveError);
     await assert.rejects(sandbox.ports.dial(99999), CoveError);
     await p.kill();
@@ -131,6 +132,14 @@ describe("sandboxes", () => {
   });
 
 });
+
+/** visit asks for a page as browsers do, which know where names below localhost are. */
+async function visit(url: string, headers: Record<string, string> = {}): Promise<{ headers: IncomingHttpHeaders; text: string }> {
+  const { host, port, pathname, search } = new URL(url);
+  const req = get({ host: "127.0.0.1", port, path: pathname + search, headers: { ...headers, host } });
+  const [res] = (await once(req, "response")) as [IncomingMessage];
+  return { headers: res.headers, text: Buffer.concat(await collect(res as AsyncIterable<Buffer>)).toString() };
+}
 
 /** expired waits until the time of a sandbox is over. */
 export async function expired(id: string, served: Served): Promise<void> {

@@ -1,0 +1,222 @@
+package typescript_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	_ "github.com/cove-sandbox/cove/internal/cli" // a change to the server runs these tests again
+	"github.com/cove-sandbox/cove/provider/providertest"
+)
+
+const (
+	suiteTime = 10 * time.Minute // for one file of tests; what is slow is a loaded machine
+	startTime = 2 * time.Minute
+	maxLines  = 500
+)
+
+// TestSource reads the files of the SDK, so that a change to one runs the tests again,
+// and holds them to the bounds of all source.
+func TestSource(t *testing.T) {
+	for _, dir := range []string{"src", "test", "examples"} {
+		err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			if lines := bytes.Count(text, []byte("\n")); lines > maxLines {
+				t.Errorf("%s has %d lines; the most is %d", path, lines, maxLines)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestSDK runs the SDK's own tests, a file at a time. They start the servers that they
+// talk to, and end them.
+func TestSDK(t *testing.T) {
+	tree := providertest.Needs(t, "sdks", "COVE_TEST_TYPESCRIPT")
+	env := append(plain(t), "COVE_BIN="+executable(t, ""), "COVE_OTHER_VERSION="+executable(t, "v9.8.7"))
+	if table, err := filepath.Abs("../scenarios"); err == nil {
+		if _, err := os.Stat(table); err == nil {
+			env = append(env, "COVE_TEST_SCENARIOS="+table)
+		}
+	}
+	suites, err := filepath.Glob(filepath.Join(tree, "build", "*.test.js"))
+	if err != nil || len(suites) == 0 {
+		t.Fatalf("there are no tests in %s: %v", tree, err)
+	}
+	for _, suite := range suites {
+		t.Run(strings.TrimSuffix(filepath.Base(suite), ".test.js"), func(t *testing.T) {
+			run(t, env, tree, filepath.Join(tree, "bin", "node"), "--test", "--test-reporter=spec", "--test-timeout=300000", suite)
+		})
+	}
+}
+
+// TestPackage installs the package as npm has it into a clean folder, and runs the quick
+// start of the README and the example there, compiled with the types that are in it.
+func TestPackage(t *testing.T) {
+	tree := providertest.Needs(t, "sdks", "COVE_TEST_TYPESCRIPT")
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "package.json"), []byte(`{"private": true, "type": "module"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	env := append(plain(t), "PATH="+filepath.Join(tree, "bin")+":"+os.Getenv("PATH"))
+	run(t, env, dir, "npm", "install", "--offline", "--ignore-scripts", "--no-audit", "--no-fund", filepath.Join(tree, "cove-sandbox.tgz"))
+	env = append(env, serve(t)...)
+
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	quick := regexp.MustCompile("(?s)```js\n(.*?)```").FindSubmatch(readme)
+	if quick == nil {
+		t.Fatal("the README has no quick start")
+	}
+	if err := os.WriteFile(filepath.Join(dir, "quick.js"), quick[1], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := run(t, env, dir, "node", "quick.js"); got != "hello from a sandbox\n\n" {
+		t.Errorf("the quick start printed %q", got)
+	}
+
+	example, err := os.ReadFile("examples/conversation.ts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "conversation.ts"), example, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run(t, env, dir, "node", filepath.Join(tree, "node_modules", "typescript", "bin", "tsc"), "--strict", "--target", "es2022", "--module", "nodenext",
+		"--typeRoots", filepath.Join(tree, "node_modules", "@types"), "--types", "node", "--lib", "es2022,esnext.disposable", "conversation.ts")
+	got := run(t, env, dir, "node", "conversation.js")
+	for _, want := range []string{"(a new sandbox: it had no files yet)\nexit code 0\n1 data.csv\n", "\nexit code 0\na,b\n", "not run: "} {
+		if !strings.Contains(got, want) {
+			t.Errorf("the example did not print %q:\n%s", want, got)
+		}
+	}
+}
+
+// run runs a program in a folder to its end, and returns what it wrote.
+func run(t *testing.T, env []string, dir string, words ...string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeoutCause(t.Context(), suiteTime, errors.New("it takes too long"))
+	defer cancel()
+	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
+	cmd.Dir, cmd.Env = dir, env
+	cmd.WaitDelay = 10 * time.Second
+	out, err := cmd.CombinedOutput()
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", strings.Join(words, " "), err, out)
+	}
+	return string(out)
+}
+
+// plain is the environment without settings of Cove's, and with a place for files that
+// leaves room for the paths of sockets.
+func plain(t *testing.T) (env []string) {
+	t.Helper()
+	for _, one := range os.Environ() {
+		if !strings.HasPrefix(one, "COVE_") && !strings.HasPrefix(one, "SANDBOX_") {
+			env = append(env, one)
+		}
+	}
+	dir, err := os.MkdirTemp("", "cove")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return append(env, "TMPDIR="+dir, "HOME="+dir)
+}
+
+// programs is where executable puts what it builds, for all tests here.
+var programs string
+
+func TestMain(m *testing.M) {
+	var err error
+	if programs, err = os.MkdirTemp("", "cove-typescript"); err != nil {
+		panic(err)
+	}
+	code := m.Run()
+	if err := os.RemoveAll(programs); err != nil {
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// executable builds the program cove as users have it, of a version or of none, once.
+func executable(t *testing.T, version string) string {
+	t.Helper()
+	path := filepath.Join(programs, "cove"+version)
+	if _, err := os.Stat(path); err == nil {
+		return path
+	}
+	args := []string{"build", "-buildvcs=false", "-o", path}
+	if version != "" {
+		args = append(args, "-ldflags=-X github.com/cove-sandbox/cove/internal/cli.version="+version)
+	}
+	cmd := exec.CommandContext(t.Context(), "go", append(args, "github.com/cove-sandbox/cove/cmd/cove")...)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("build cove: %v\n%s", err, out)
+	}
+	return path
+}
+
+// serve runs a server until the test ends, and returns how an SDK is told of it.
+func serve(t *testing.T) []string {
+	t.Helper()
+	home := filepath.Join(t.TempDir(), "home")
+	cmd := exec.Command(executable(t, ""), "--json", "--home", home, "serve", "--addr", "127.0.0.1:0", "--log-level", "error")
+	cmd.Env = append(plain(t), "POOL_SIZE=0")
+	var log bytes.Buffer
+	cmd.Stderr = &log
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("the server: %v\n%s", err, log.String())
+		}
+	})
+	slow := time.AfterFunc(startTime, func() { _ = cmd.Process.Kill() })
+	defer slow.Stop()
+	var at struct {
+		URL     string `json:"url"`
+		KeyFile string `json:"key_file"`
+	}
+	if err := json.NewDecoder(io.LimitReader(out, 64<<10)).Decode(&at); err != nil {
+		t.Fatalf("the server did not start: %v\n%s", err, log.String())
+	}
+	key, err := os.ReadFile(at.KeyFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []string{"COVE_URL=" + at.URL, "COVE_API_KEY=" + strings.TrimSpace(string(key))}
+}
