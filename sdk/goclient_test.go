@@ -24,7 +24,6 @@ const (
 
 // player runs a scenario with the Go client.
 type player struct {
-	ctx       context.Context
 	c         *client.Client
 	sessions  map[string]cove.ID
 	programs  map[string]cove.PID
@@ -45,14 +44,14 @@ func play(t *testing.T, at server, s scenario) {
 		t.Fatal(err)
 	}
 	defer func() { _ = c.Close() }()
-	p := &player{ctx, c, map[string]cove.ID{}, map[string]cove.PID{}, map[string]cove.OutputID{}, map[string]cove.ID{}}
+	p := &player{c, map[string]cove.ID{}, map[string]cove.PID{}, map[string]cove.OutputID{}, map[string]cove.ID{}}
 	defer func() {
 		for _, id := range p.sessions {
 			_, _ = c.Sessions().Close(ctx, id, false) // many have ended
 		}
 	}()
 	for i, one := range s.Steps {
-		got, err := p.do(one)
+		got, err := p.do(ctx, one)
 		if why := judge(one, got, err); why != "" {
 			t.Fatalf("step %d, %s: %s", i+1, one.Do, why)
 		}
@@ -89,16 +88,16 @@ func judge(one step, got any, err error) string {
 	return lacks(one.Want, plain)
 }
 
-func (p *player) do(s step) (any, error) {
+func (p *player) do(ctx context.Context, s step) (any, error) {
 	switch s.Do {
 	case "open", "get", "close", "sessions", "expired", "stop", "resume_stopped", "pause", "resume", "renew", "snapshot", "fork", "forget":
-		return p.session(s)
+		return p.session(ctx, s)
 	case "write", "read", "stat", "list", "mkdir", "move", "remove":
-		return p.file(s)
+		return p.file(ctx, s)
 	case "run", "stream", "output", "code":
-		return p.run(s)
+		return p.run(ctx, s)
 	}
-	return p.background(s)
+	return p.background(ctx, s)
 }
 
 func asked[W any](s step) (w W, err error) {
@@ -108,29 +107,29 @@ func asked[W any](s step) (w W, err error) {
 	return w, err
 }
 
-func (p *player) session(s step) (any, error) {
+func (p *player) session(ctx context.Context, s step) (any, error) {
 	id := p.sessions[s.In]
 	var made *cove.Session
 	var err error
 	switch s.Do {
 	case "open":
-		made, err = p.open(s)
+		made, err = p.open(ctx, s)
 	case "get":
-		made, err = p.c.Sessions().Get(p.ctx, cove.ID(s.ID))
+		made, err = p.c.Sessions().Get(ctx, cove.ID(s.ID))
 	case "stop":
-		made, err = p.c.Sessions().Stop(p.ctx, id)
+		made, err = p.c.Sessions().Stop(ctx, id)
 	case "resume_stopped":
-		made, err = p.c.Sessions().Start(p.ctx, id)
+		made, err = p.c.Sessions().Start(ctx, id)
 	case "pause":
-		made, err = p.c.Snapshots().Pause(p.ctx, id)
+		made, err = p.c.Snapshots().Pause(ctx, id)
 	case "resume":
-		made, err = p.c.Snapshots().Resume(p.ctx, id)
+		made, err = p.c.Snapshots().Resume(ctx, id)
 	case "renew":
-		made, err = p.c.Sessions().Renew(p.ctx, id, time.Duration(s.Minutes*float64(time.Minute)))
+		made, err = p.c.Sessions().Renew(ctx, id, time.Duration(s.Minutes*float64(time.Minute)))
 	case "fork":
-		made, err = p.c.Snapshots().Fork(p.ctx, id, cove.ForkRequest{})
+		made, err = p.c.Snapshots().Fork(ctx, id, cove.ForkRequest{})
 	default:
-		return p.other(s, id)
+		return p.other(ctx, s, id)
 	}
 	if err != nil {
 		return nil, err
@@ -141,7 +140,7 @@ func (p *player) session(s step) (any, error) {
 	return wire.SessionOf(made), nil
 }
 
-func (p *player) open(s step) (*cove.Session, error) {
+func (p *player) open(ctx context.Context, s step) (*cove.Session, error) {
 	w, err := asked[wire.OpenRequest](s)
 	if err != nil {
 		return nil, err
@@ -153,17 +152,17 @@ func (p *player) open(s step) (*cove.Session, error) {
 	if s.Snapshot != "" {
 		req.Spec.Snapshot = p.snapshots[s.Snapshot]
 	}
-	return p.c.Sessions().Open(p.ctx, req)
+	return p.c.Sessions().Open(ctx, req)
 }
 
-func (p *player) other(s step, id cove.ID) (any, error) {
+func (p *player) other(ctx context.Context, s step, id cove.ID) (any, error) {
 	switch s.Do {
 	case "close":
-		_, err := p.c.Sessions().Close(p.ctx, id, false)
+		_, err := p.c.Sessions().Close(ctx, id, false)
 		return nil, err
 	case "sessions":
 		count := 0
-		for _, err := range p.c.Sessions().List(p.ctx, cove.SessionFilter{User: s.Filter["user_id"], Thread: s.Filter["thread_id"]}) {
+		for _, err := range p.c.Sessions().List(ctx, cove.SessionFilter{User: s.Filter["user_id"], Thread: s.Filter["thread_id"]}) {
 			if err != nil {
 				return nil, err
 			}
@@ -171,21 +170,21 @@ func (p *player) other(s step, id cove.ID) (any, error) {
 		}
 		return map[string]any{"count": count}, nil
 	case "snapshot":
-		snap, err := p.c.Snapshots().Snapshot(p.ctx, id, cove.SnapshotRequest{Name: s.Text})
+		snap, err := p.c.Snapshots().Snapshot(ctx, id, cove.SnapshotRequest{Name: s.Text})
 		if err != nil {
 			return nil, err
 		}
 		p.snapshots[s.As] = snap.ID
 		return wire.SnapshotOf(snap), nil
 	case "forget":
-		return nil, p.c.Snapshots().Delete(p.ctx, p.snapshots[s.Of])
+		return nil, p.c.Snapshots().Delete(ctx, p.snapshots[s.Of])
 	}
-	return nil, p.expired(id)
+	return nil, p.expired(ctx, id)
 }
 
 // expired waits until a session's time is over.
-func (p *player) expired(id cove.ID) error {
-	ctx, cancel := context.WithTimeout(p.ctx, expireTime)
+func (p *player) expired(ctx context.Context, id cove.ID) error {
+	ctx, cancel := context.WithTimeout(ctx, expireTime)
 	defer cancel()
 	for look := time.NewTicker(50 * time.Millisecond); ; {
 		if _, err := p.c.Sessions().Get(ctx, id); cove.ReasonOf(err) == cove.ReasonSessionExpired {
@@ -200,7 +199,7 @@ func (p *player) expired(id cove.ID) error {
 	}
 }
 
-func (p *player) file(s step) (any, error) {
+func (p *player) file(ctx context.Context, s step) (any, error) {
 	files := p.c.Files(p.sessions[s.In])
 	switch s.Do {
 	case "write":
@@ -212,9 +211,9 @@ func (p *player) file(s step) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		return nil, files.Write(p.ctx, s.Path, bytes.NewReader(data), mode)
+		return nil, files.Write(ctx, s.Path, bytes.NewReader(data), mode)
 	case "read":
-		r, err := files.Read(p.ctx, s.Path, s.Offset, s.Length)
+		r, err := files.Read(ctx, s.Path, s.Offset, s.Length)
 		if err != nil {
 			return nil, err
 		}
@@ -225,25 +224,25 @@ func (p *player) file(s step) (any, error) {
 		}
 		return map[string]any{"base64": data}, err
 	case "stat":
-		info, err := files.Stat(p.ctx, s.Path)
+		info, err := files.Stat(ctx, s.Path)
 		return wire.FileOf(info), err
 	case "list":
-		return p.list(files, s)
+		return p.list(ctx, files, s)
 	case "mkdir":
-		return nil, files.Mkdir(p.ctx, s.Path)
+		return nil, files.Mkdir(ctx, s.Path)
 	case "move":
-		return nil, files.Move(p.ctx, s.Path, s.To)
+		return nil, files.Move(ctx, s.Path, s.To)
 	}
-	return nil, files.Remove(p.ctx, s.Path)
+	return nil, files.Remove(ctx, s.Path)
 }
 
-func (p *player) list(files cove.Files, s step) (any, error) {
+func (p *player) list(ctx context.Context, files cove.Files, s step) (any, error) {
 	dir := s.Path
 	if dir == "" {
 		dir = "/workspace"
 	}
 	paths := []string{}
-	for info, err := range files.List(p.ctx, dir, max(1, s.Depth)) {
+	for info, err := range files.List(ctx, dir, max(1, s.Depth)) {
 		if err != nil {
 			return nil, err
 		}
@@ -252,11 +251,11 @@ func (p *player) list(files cove.Files, s step) (any, error) {
 	return map[string]any{"paths": paths}, nil
 }
 
-func (p *player) run(s step) (any, error) {
+func (p *player) run(ctx context.Context, s step) (any, error) {
 	id := p.sessions[s.In]
 	switch s.Do {
 	case "output":
-		page, err := p.c.Processes(id).Output(p.ctx, p.outputs[s.Of], cove.OutputRange{Offset: s.Range.Offset, Limit: s.Range.Limit})
+		page, err := p.c.Processes(id).Output(ctx, p.outputs[s.Of], cove.OutputRange{Offset: s.Range.Offset, Limit: s.Range.Limit})
 		if err != nil {
 			return nil, err
 		}
@@ -270,7 +269,7 @@ func (p *player) run(s step) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		r, err := p.c.Contexts(id).Run(p.ctx, req)
+		r, err := p.c.Contexts(id).Run(ctx, req)
 		if err != nil {
 			return nil, err
 		}
@@ -284,7 +283,7 @@ func (p *player) run(s step) (any, error) {
 	if s.Do == "stream" {
 		req.OnOutput = told.take
 	}
-	x, err := p.c.Processes(id).Exec(p.ctx, req)
+	x, err := p.c.Processes(id).Exec(ctx, req)
 	if err != nil {
 		return nil, err
 	}
@@ -300,7 +299,7 @@ func command(s step) (cove.ExecRequest, error) {
 	return w.Cove()
 }
 
-func (p *player) background(s step) (any, error) {
+func (p *player) background(ctx context.Context, s step) (any, error) {
 	programs, pid := p.c.Processes(p.sessions[s.In]), p.programs[s.Of]
 	switch s.Do {
 	case "start":
@@ -308,27 +307,27 @@ func (p *player) background(s step) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		info, err := programs.Start(p.ctx, req)
+		info, err := programs.Start(ctx, req)
 		if err != nil {
 			return nil, err
 		}
 		p.programs[s.As] = info.PID
 		return wire.ProcessOf(*info), nil
 	case "input":
-		return nil, programs.Input(p.ctx, pid, []byte(s.Text), s.EOF)
+		return nil, programs.Input(ctx, pid, []byte(s.Text), s.EOF)
 	case "signal":
-		return nil, programs.Signal(p.ctx, pid, cove.Signal(s.Text))
+		return nil, programs.Signal(ctx, pid, cove.Signal(s.Text))
 	case "resize":
-		return nil, programs.Resize(p.ctx, pid, cove.WindowSize{Cols: s.Cols, Rows: s.Rows})
+		return nil, programs.Resize(ctx, pid, cove.WindowSize{Cols: s.Cols, Rows: s.Rows})
 	case "wait":
-		x, err := programs.Wait(p.ctx, pid)
+		x, err := programs.Wait(ctx, pid)
 		if err != nil {
 			return nil, err
 		}
 		return wire.ExecutionOf(x), nil
 	case "follow":
 		var told heard
-		for chunk, err := range programs.Connect(p.ctx, pid, s.Offset) {
+		for chunk, err := range programs.Connect(ctx, pid, s.Offset) {
 			if err != nil {
 				return nil, err
 			}

@@ -134,7 +134,7 @@ func endDaemon(t *testing.T, home string) {
 		t.Logf("end the server of %s: %v", home, err)
 		return
 	}
-	if n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 60_000); n != 1 { //nolint:gosec // a descriptor is small
+	if n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 60_000); n != 1 {
 		t.Errorf("the server of %s does not end: %v", home, err)
 	}
 }

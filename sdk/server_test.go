@@ -45,7 +45,7 @@ func executable(t *testing.T) string {
 		if built.path = os.Getenv("COVE_TEST_COVE"); built.path != "" {
 			return
 		}
-		if built.dir, built.err = os.MkdirTemp("", "cove-sdk"); built.err != nil {
+		if built.dir, built.err = os.MkdirTemp("", "cove-sdk"); built.err != nil { //nolint:usetesting // it is for all tests
 			return
 		}
 		built.path = filepath.Join(built.dir, "cove")
@@ -133,7 +133,7 @@ func ours(name string) bool {
 // shortDir is a directory for the test whose path leaves room for that of a socket.
 func shortDir(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "cove")
+	dir, err := os.MkdirTemp("", "cove") //nolint:usetesting // the path of a test's own is too long
 	if err != nil {
 		t.Fatal(err)
 	}
