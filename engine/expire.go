@@ -29,7 +29,7 @@ func (e *Engine) expire(ctx context.Context) (int64, error) {
 	var ended atomic.Int64
 	failed := inParallel(over, func(l *lease) error {
 		if ctx.Err() != nil { // the task ends
-			return nil
+			return nil //nolint:nilerr // the next run ends it
 		}
 		done, err := e.expireOne(ctx, l)
 		if done {

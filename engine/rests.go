@@ -14,7 +14,7 @@ const restWidth = 16
 // Writing files into an archive takes long, and the task that finds them must not
 // wait for it: others end meanwhile.
 type rests struct {
-	ctx  context.Context // ends with the engine
+	ctx  context.Context //nolint:containedctx // it ends with the engine, not with who adds
 	stop context.CancelFunc
 	do   func(context.Context, *lease) (bool, error)
 	done func(*lease, error) // told when do may be asked for again
