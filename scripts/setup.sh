@@ -46,7 +46,7 @@ if [[ $target == bench || $target == test ]] && [[ ! -x /usr/bin/node ]]; then
   lacks nodejs "interpreters in sandboxes are tested with it"
 fi
 if [[ $target == test ]] && ! command -v npm >/dev/null; then
-  lacks npm "the clients of others are tested with Cove as npm installs them"
+  lacks npm "the SDK for TypeScript is built with it, and the clients of others are tested as it installs them"
 fi
 if [[ $target == test ]] && ! { python3 -c 'import pip' || /usr/bin/python3 -c 'import pip'; } 2>/dev/null; then
   lacks python3-pip "and as pip does"

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -138,7 +139,7 @@ func plain(t *testing.T) (env []string) {
 			env = append(env, one)
 		}
 	}
-	dir, err := os.MkdirTemp("", "cove")
+	dir, err := os.MkdirTemp("", "cove") //nolint:usetesting // that one's path is too long for a socket
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +157,8 @@ var programs string
 func TestMain(m *testing.M) {
 	var err error
 	if programs, err = os.MkdirTemp("", "cove-typescript"); err != nil {
-		panic(err)
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
 	code := m.Run()
 	if err := os.RemoveAll(programs); err != nil {

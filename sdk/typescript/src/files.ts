@@ -230,7 +230,7 @@ export class Files {
     const ask: Ask = { method: "GET", path: this.handle.path("/files/watch"), query: { path }, signal: stop.signal };
     const changes = changesOf(this.handle, ask);
     const watch = new Watch(changes, stop, () => options.signal?.removeEventListener("abort", forward));
-    const first = await changes.next();
+    const first = await watch.next();
     if (first.done) throw this.connection.odd();
     return watch;
   }

@@ -28,7 +28,8 @@ export class LocalServer {
     const socket = join(this.home, "cove.sock");
     // Who only talks to a server must know that nobody else can have put the socket there.
     if ((await ours(this.home)) && (await answers(socket, signal))) return socket;
-    await this.run(["--json", "--home", this.home, "sandbox", "ls"], signal);
+    // Any command that needs the server starts it. This one has nothing to say: nobody has the label.
+    await this.run(["--json", "--home", this.home, "sandbox", "ls", "--label", "cove-sandbox=starts-the-server"], signal);
     if (!(await answers(socket, signal))) {
       throw new ConnectionError(`cove started no server at ${socket}`, {
         reason: "connection", remedy: `look at ${join(this.home, "config.yaml")}, which may name another server, and at daemon.log beside it`,

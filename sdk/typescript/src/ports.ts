@@ -15,7 +15,7 @@ export class Ports {
     return linkOf(await this.handle.connection.json({ method: "POST", path: at`/api/sandboxes/${this.handle.id}/ports/${port}`, json, signal, safe: true }));
   }
 
-  /** dial connects to a port: what it returns carries the bytes. The signal bounds the dialing, and ends the connection. */
+  /** dial connects to a port: what it returns carries the bytes. The signal is for the dialing; who has the connection destroys it. */
   async dial(port: number, { signal }: CallOptions = {}): Promise<Duplex> {
     return this.handle.connection.dial({ method: "GET", path: at`/api/sandboxes/${this.handle.id}/ports/${port}/connect`, signal });
   }

@@ -56,7 +56,7 @@ export class Sandbox implements AsyncDisposable {
 
   /** create makes a sandbox, or returns the live one of the same user and thread. */
   static async create(options: CreateOptions = {}): Promise<Sandbox> {
-    return Sandbox.openOn(new Connection(options), specOf(options), options.signal);
+    return orClose(new Connection(options), (connection) => Sandbox.openOn(connection, specOf(options), options.signal));
   }
 
   /** openOn is create on a connection that is there. */
@@ -67,7 +67,7 @@ export class Sandbox implements AsyncDisposable {
 
   /** connect returns a sandbox that is there, by its id. */
   static async connect(id: string, options: ConnectionOptions & CallOptions = {}): Promise<Sandbox> {
-    return Sandbox.connectOn(new Connection(options), id, options.signal);
+    return orClose(new Connection(options), (connection) => Sandbox.connectOn(connection, id, options.signal));
   }
 
   /** connectOn is connect on a connection that is there. */
@@ -215,6 +215,16 @@ async function end(connection: Connection, id: string, signal?: AbortSignal): Pr
     return true;
   } catch (err) {
     if (err instanceof SessionNotFoundError) return false;
+    throw err;
+  }
+}
+
+/** orClose lets go of a connection that nothing came of. */
+async function orClose<T>(connection: Connection, use: (connection: Connection) => Promise<T>): Promise<T> {
+  try {
+    return await use(connection);
+  } catch (err) {
+    connection.close();
     throw err;
   }
 }

@@ -47,6 +47,21 @@ describe("where something is wrong", () => {
     silent.close();
   });
 
+  test("the server falls silent in the middle of a stream", async () => {
+    const silent = createServer((req, res) => {
+      if (req.url!.endsWith("/execute")) res.writeHead(200, { "Content-Type": "text/event-stream" }).write(": alive\n\n");
+      else res.writeHead(200, { "Content-Type": "application/json" }).end(JSON.stringify({ session_id: "one", version: "dev" }));
+    });
+    silent.listen(0, "127.0.0.1");
+    await once(silent, "listening");
+    const serverUrl = `http://127.0.0.1:${(silent.address() as AddressInfo).port}`;
+    await using sandbox = await Sandbox.connect("one", { serverUrl, silenceMs: 200 });
+    const running = sandbox.commands.run("true", { onStdout: () => undefined });
+    await assert.rejects(running, (err: CoveError) => err instanceof ConnectionError && /no sign of life for 0.2 s/.test(err.message));
+    silent.closeAllConnections();
+    silent.close();
+  });
+
   test("the server is of a version that does not fit", async () => {
     const program = process.env["COVE_OTHER_VERSION"];
     assert.ok(program, "COVE_OTHER_VERSION names an executable of version 9.8.7");
