@@ -8,6 +8,7 @@
 #   msb                 PyPI microsandbox, the last of the clients that spoke to a server
 #   mcp                 npm's conformance tool and inspector of MCP
 #   tools-js, tools-py  clients of models, and an agent's frame
+#   mypy                PyPI mypy, which checks the types of our own SDK for Python
 #   bin/node            Node as these need it
 #
 # usage: sdks.sh            installs what is missing, with npm and pip

@@ -63,6 +63,12 @@ func TestPythonSource(t *testing.T) {
 	run(t, pythonEnv(t), "python", python(t), "mirror.py", "--check")
 }
 
+// TestPythonTypes has mypy check the package, as strictly as it can.
+func TestPythonTypes(t *testing.T) {
+	mypy := filepath.Join(providertest.Needs(t, "sdks", "COVE_TEST_SDKS"), "mypy", "bin", "python3")
+	run(t, plain(), "python", mypy, "-m", "mypy", "--no-incremental", "--cache-dir=/dev/null", "--python-version=3.9")
+}
+
 // TestPythonParts runs the tests that need no server.
 func TestPythonParts(t *testing.T) {
 	unittest(t, "test_parts", pythonEnv(t))

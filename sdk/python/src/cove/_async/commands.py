@@ -245,7 +245,7 @@ class AsyncCommands:
         if process.info.result is not None:
             return process.info.result
         try:
-            source = [stdin.encode()] if isinstance(stdin, str) else [stdin] if isinstance(stdin, (bytes, bytearray, memoryview)) else stdin
+            source = [stdin.encode()] if isinstance(stdin, str) else [bytes(stdin)] if isinstance(stdin, (bytes, bytearray, memoryview)) else stdin
             try:
                 async for piece in pieces(source):
                     await process.send_stdin(piece)

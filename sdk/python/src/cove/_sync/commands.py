@@ -246,7 +246,7 @@ class Commands:
         if process.info.result is not None:
             return process.info.result
         try:
-            source = [stdin.encode()] if isinstance(stdin, str) else [stdin] if isinstance(stdin, (bytes, bytearray, memoryview)) else stdin
+            source = [stdin.encode()] if isinstance(stdin, str) else [bytes(stdin)] if isinstance(stdin, (bytes, bytearray, memoryview)) else stdin
             try:
                 for piece in pieces(source):
                     process.send_stdin(piece)
