@@ -12,7 +12,7 @@ from __future__ import annotations
 import enum
 import json
 import os
-from typing import TYPE_CHECKING, Any, List, Mapping, Optional, Sequence, Type, Union
+from typing import TYPE_CHECKING, List, Mapping, Optional, Sequence, Type, Union
 
 from ._async.client import AsyncClient
 from ._async.sandbox import AsyncSandbox, volume_of

@@ -113,7 +113,6 @@ class Response:
         self.connection = connection
         self.status = status
         self.headers = headers
-        self._timed: Optional[float] = None
         self.keep = sent and status != 101 and headers.get("connection", "").lower() != "close"
         self._left: Optional[int] = None  # bytes of the body or of this chunk; None: up to the end
         self._chunked = headers.get("transfer-encoding", "").lower() == "chunked"
