@@ -51,12 +51,11 @@ func TestSource(t *testing.T) {
 // talk to, and end them.
 func TestSDK(t *testing.T) {
 	tree := providertest.Needs(t, "sdks", "COVE_TEST_TYPESCRIPT")
-	env := append(plain(t), "COVE_BIN="+executable(t, ""), "COVE_OTHER_VERSION="+executable(t, "v9.8.7"))
-	if table, err := filepath.Abs("../scenarios"); err == nil {
-		if _, err := os.Stat(table); err == nil {
-			env = append(env, "COVE_TEST_SCENARIOS="+table)
-		}
+	table, err := filepath.Abs("../scenarios")
+	if err != nil {
+		t.Fatal(err)
 	}
+	env := append(plain(t), "COVE_BIN="+executable(t, ""), "COVE_OTHER_VERSION="+executable(t, "v9.8.7"), "COVE_TEST_SCENARIOS="+table)
 	suites, err := filepath.Glob(filepath.Join(tree, "build", "*.test.js"))
 	if err != nil || len(suites) == 0 {
 		t.Fatalf("there are no tests in %s: %v", tree, err)

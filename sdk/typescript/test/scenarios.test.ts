@@ -22,11 +22,13 @@ interface Scenario {
 }
 
 const folder = process.env["COVE_TEST_SCENARIOS"];
-const table = folder === undefined ? [] : readdirSync(folder).filter((name) => name.endsWith(".json"))
+if (!folder) throw new Error("COVE_TEST_SCENARIOS names no folder");
+const table = readdirSync(folder).filter((name) => name.endsWith(".json"))
   .flatMap((name) => JSON.parse(readFileSync(join(folder, name), "utf8")) as Scenario[]);
+if (table.length === 0) throw new Error(`there are no scenarios in ${folder}`);
 
 for (const provider of ["fake", "local"]) {
-  describe(`scenarios with ${provider}`, { skip: folder === undefined && "COVE_TEST_SCENARIOS names no folder" }, () => {
+  describe(`scenarios with ${provider}`, () => {
     const servers = new Map<string, Promise<Served>>();
     const serverFor = (settings: Record<string, string> = {}) => {
       const key = JSON.stringify(settings);
