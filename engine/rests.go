@@ -4,11 +4,15 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 )
 
 // restWidth is how many sessions are paused or stopped at once because their time
 // is up.
 const restWidth = 16
+
+// restTime is how long one may take: those that wait must not wait for what hangs.
+const restTime = 15 * time.Minute
 
 // rests are the sessions that wait to be paused or stopped because their time is up.
 // Writing files into an archive takes long, and the task that finds them must not
@@ -57,7 +61,9 @@ func (r *rests) add(l *lease) {
 // drain deals with those that wait until none does.
 func (r *rests) drain() {
 	for l := r.next(); l != nil; l = r.next() {
-		done, err := r.do(r.ctx, l)
+		ctx, cancel := context.WithTimeout(r.ctx, restTime)
+		done, err := r.do(ctx, l)
+		cancel()
 		r.settle(l, done, err)
 		// Only now: who finds it due meanwhile has added nothing.
 		r.done(l, err)

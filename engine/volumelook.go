@@ -16,6 +16,7 @@ import (
 const (
 	volumeInterval = time.Second
 	volumeShare    = 20
+	volumeLongest  = 30 * time.Second // without a look, however long one takes
 )
 
 // look is what somebody saw in a volume, which counts until a time.
@@ -29,8 +30,12 @@ type look struct {
 // looked lately.
 func (e *Engine) overLimit(ctx context.Context, rec *cove.SavedVolume) (bool, error) {
 	d := &e.volumes
-	d.eyes.Lock()
-	defer d.eyes.Unlock()
+	select {
+	case d.eyes <- struct{}{}:
+		defer func() { <-d.eyes }()
+	case <-ctx.Done():
+		return false, context.Cause(ctx)
+	}
 	began := time.Now()
 	seen, ok := d.looks[rec.ID]
 	if !ok || !began.Before(seen.until) {
@@ -40,7 +45,7 @@ func (e *Engine) overLimit(ctx context.Context, rec *cove.SavedVolume) (bool, er
 		}
 		maps.DeleteFunc(d.looks, func(_ cove.ID, l look) bool { return !began.Before(l.until) })
 		now := time.Now()
-		seen = look{filling, now.Add(max(volumeInterval, volumeShare*now.Sub(began)))}
+		seen = look{filling, now.Add(min(max(volumeInterval, volumeShare*now.Sub(began)), volumeLongest))}
 		d.looks[rec.ID] = seen
 	}
 	return seen.Bytes > rec.Limit || seen.Files > rec.Files || seen.Unseen, nil

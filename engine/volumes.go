@@ -22,12 +22,14 @@ type volumeDesk struct {
 	records sync.Mutex
 	busy    map[cove.ID]bool // guarded by records; those that are being made or removed
 
-	// eyes is held by who counts files: one at a time does.
-	eyes  sync.Mutex
-	looks map[cove.ID]look // guarded by eyes
+	// eyes is full while somebody counts files: one at a time does.
+	eyes  chan struct{}
+	looks map[cove.ID]look // for who has eyes
 }
 
-func (d *volumeDesk) init() { d.busy, d.looks = map[cove.ID]bool{}, map[cove.ID]look{} }
+func (d *volumeDesk) init() {
+	d.busy, d.looks, d.eyes = map[cove.ID]bool{}, map[cove.ID]look{}, make(chan struct{}, 1)
+}
 
 // done says that a volume is not being made or removed any more.
 func (d *volumeDesk) done(id cove.ID) {
@@ -165,7 +167,7 @@ func (e *Engine) takeHalf(ctx context.Context, id cove.ID) bool {
 	d.records.Lock()
 	defer d.records.Unlock()
 	rec, err := e.cfg.Store.GetVolume(ctx, id)
-	if err != nil || !rec.Pending || d.busy[id] {
+	if err != nil || !rec.Pending || d.busy[id] || e.unheld(rec) != nil {
 		return false
 	}
 	d.busy[id] = true

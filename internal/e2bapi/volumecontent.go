@@ -32,6 +32,7 @@ func contentRoutes() map[string]action {
 const (
 	volumeUser = "e2b-volumes" // whose session it is, beside the volume's id
 	volumeRoot = "/volume"     // where it has the volume
+	volumeRead = "-read"       // what a session that only reads has behind the id
 	volumeIdle = time.Minute   // how long it stays when nobody asks
 )
 
@@ -77,10 +78,10 @@ func (c *call) enterVolume() error {
 	if err != nil {
 		return err
 	}
-	s, err := c.platform.Sessions().Open(c.r.Context(), cove.OpenRequest{Spec: cove.Spec{
-		User: volumeUser, Thread: string(v.ID), Idle: volumeIdle, Network: cove.Network{Mode: cove.NetworkNone},
-		Volumes: []cove.Volume{{Name: v.Name, Target: volumeRoot, Write: true}},
-	}})
+	s, err := c.openVolume(v, true)
+	if c.r.Method == http.MethodGet && cove.ReasonOf(err) == cove.ReasonVolumeFull {
+		s, err = c.openVolume(v, false) // what is over its limit can be read
+	}
 	if err != nil {
 		return err
 	}
@@ -88,13 +89,61 @@ func (c *call) enterVolume() error {
 	return nil
 }
 
+func (c *call) openVolume(v *cove.SavedVolume, write bool) (*cove.Session, error) {
+	thread := string(v.ID)
+	if !write {
+		thread += volumeRead
+	}
+	return c.platform.Sessions().Open(c.r.Context(), cove.OpenRequest{Spec: cove.Spec{
+		User: volumeUser, Thread: thread, Idle: volumeIdle, Network: cove.Network{Mode: cove.NetworkNone},
+		Volumes: []cove.Volume{{Name: v.Name, Target: volumeRoot, Write: write}},
+	}})
+}
+
 // volumePath is the name of the file that the query names, which begins at the volume.
-func (c *call) volumePath() (string, error) {
+// Links in the folders above it are followed, and if all is set, it may be one itself.
+func (c *call) volumePath(all bool) (string, error) {
 	name := c.r.URL.Query().Get("path")
 	if name == "" {
 		return "", cove.InvalidField("path", "is missing")
 	}
-	return inward(path.Join(volumeRoot, path.Clean("/"+name)))
+	at, err := inward(path.Join(volumeRoot, path.Clean("/"+name)))
+	if err != nil {
+		return "", err
+	}
+	for range maxLinks + 1 {
+		next, linked, err := c.unlinked(at, all)
+		if err != nil || !linked {
+			return at, err
+		}
+		if at = next; at != volumeRoot && !strings.HasPrefix(at, volumeRoot+"/") {
+			return "", cove.InvalidField("path", "%.200q leads out of the volume by a link", name)
+		}
+	}
+	return "", cove.InvalidField("path", "%.200q leads through too many links", name)
+}
+
+// unlinked returns a name of a volume with its first link replaced by what that leads
+// to, if there is one. What is not there is no link.
+func (c *call) unlinked(name string, all bool) (_ string, linked bool, _ error) {
+	at := volumeRoot
+	parts := strings.Split(strings.TrimPrefix(strings.TrimPrefix(name, volumeRoot), "/"), "/")
+	for i, part := range parts {
+		last := i == len(parts)-1
+		if at = path.Join(at, part); last && !all {
+			break
+		}
+		info, err := c.files().Stat(c.r.Context(), at)
+		switch {
+		case cove.CodeOf(err) == cove.NotFound && !lost(err):
+			return name, false, nil
+		case err != nil:
+			return "", false, err
+		case info.Mode&fs.ModeSymlink != 0:
+			return path.Join(targetOf(info), path.Join(parts[i+1:]...)), true, nil
+		}
+	}
+	return name, false, nil
 }
 
 // volumeEntry describes a file of a volume.
@@ -146,7 +195,7 @@ func (c *call) tellVolume(status int, name string) error {
 }
 
 func (c *call) statVolume() error {
-	name, err := c.volumePath()
+	name, err := c.volumePath(false)
 	if err != nil {
 		return err
 	}
@@ -154,7 +203,7 @@ func (c *call) statVolume() error {
 }
 
 func (c *call) listVolume() error {
-	name, err := c.volumePath()
+	name, err := c.volumePath(true)
 	if err != nil {
 		return err
 	}
@@ -174,7 +223,7 @@ func (c *call) listVolume() error {
 }
 
 func (c *call) readVolume() error {
-	name, err := c.volumePath()
+	name, err := c.volumePath(true)
 	if err != nil {
 		return err
 	}
@@ -197,7 +246,7 @@ func (c *call) writeVolume() error {
 }
 
 func (c *call) writeVolumeFile(b *body) (string, error) {
-	name, err := c.volumePath()
+	name, err := c.volumePath(true)
 	if err != nil {
 		return "", err
 	}
@@ -205,19 +254,19 @@ func (c *call) writeVolumeFile(b *body) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	to, mode, err := landing(c.r.Context(), c.files(), name)
+	_, mode, err := landing(c.r.Context(), c.files(), name)
 	if err != nil {
 		return "", err
 	}
 	if want != nil {
 		mode = *want
 	}
-	return to, c.files().Write(c.r.Context(), to, b, mode)
+	return name, c.files().Write(c.r.Context(), name, b, mode)
 }
 
 // makeVolumeDir makes a folder. Those above it are made only by force.
 func (c *call) makeVolumeDir() error {
-	name, err := c.volumePath()
+	name, err := c.volumePath(true)
 	if err != nil {
 		return err
 	}
@@ -250,7 +299,7 @@ func (c *call) makeVolumeDir() error {
 
 // changeVolume sets the permissions of a file.
 func (c *call) changeVolume() error {
-	name, err := c.volumePath()
+	name, err := c.volumePath(true)
 	if err != nil {
 		return err
 	}
@@ -314,7 +363,7 @@ func (c *call) chmod(name string, mode *fs.FileMode) error {
 
 // removeVolume removes a file or a folder.
 func (c *call) removeVolume() error {
-	name, err := c.volumePath()
+	name, err := c.volumePath(false)
 	if err != nil {
 		return err
 	}

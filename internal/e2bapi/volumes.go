@@ -3,6 +3,7 @@ package e2bapi
 import (
 	"net/http"
 	"path"
+	"strings"
 
 	"github.com/cove-sandbox/cove"
 )
@@ -76,7 +77,7 @@ func (c *call) volume() error {
 	return nil
 }
 
-// destroyVolume removes a volume. The session through which its files are reached is
+// destroyVolume removes a volume. The sessions through which its files are reached are
 // ours, and must not keep it.
 func (c *call) destroyVolume() error {
 	v, err := c.namedVolume()
@@ -84,9 +85,12 @@ func (c *call) destroyVolume() error {
 		return err
 	}
 	ctx := c.r.Context()
-	for s, err := range c.platform.Sessions().List(ctx, cove.SessionFilter{User: volumeUser, Thread: string(v.ID), Limit: maxListed}) {
+	for s, err := range c.platform.Sessions().List(ctx, cove.SessionFilter{User: volumeUser, Limit: maxListed}) {
 		if err != nil {
 			return err
+		}
+		if strings.TrimSuffix(s.Spec.Thread, volumeRead) != string(v.ID) {
+			continue
 		}
 		if _, err := c.platform.Sessions().Close(ctx, s.ID, false); err != nil && cove.CodeOf(err) != cove.NotFound {
 			return err

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -17,7 +18,7 @@ import (
 )
 
 // serveVolumes starts a face with volumes. Keys in gone are not good any more.
-func serveVolumes(t *testing.T, gone map[string]bool) *rig {
+func serveVolumes(t *testing.T, gone map[string]bool, change ...func(*engine.Config)) *rig {
 	t.Helper()
 	folders := must(volume.Open(filepath.Join(t.TempDir(), "volumes")))(t)
 	t.Cleanup(func() {
@@ -26,7 +27,12 @@ func serveVolumes(t *testing.T, gone map[string]bool) *rig {
 		}
 	})
 	return serveWith(t, rigOptions{
-		engine: func(c *engine.Config) { c.Folders = folders },
+		engine: func(c *engine.Config) {
+			c.Folders = folders
+			for _, set := range change {
+				set(c)
+			}
+		},
 		face: func(c *e2bapi.Config) {
 			c.Key = func(_ context.Context, name string) (cove.Principal, func(), error) {
 				for _, p := range principals {
@@ -194,6 +200,55 @@ func TestVolumeContentRefuses(t *testing.T) {
 	if r.wants(http.StatusOK, &list, "GET", v.content("dir", "/"), "", v.shown()...); len(list) != 0 {
 		t.Errorf("%+v", list)
 	}
+}
+
+// TestVolumeLinks: links within a volume are followed, and those out of it are refused:
+// what is written there would be lost.
+func TestVolumeLinks(t *testing.T) {
+	r := serveVolumes(t, nil)
+	v := r.volume("files")
+	id := r.create(`{"volumeMounts":[{"name":"files","path":"/mnt/v"}]}`)
+	line := "cd /mnt/v && mkdir d && echo in > d/f && ln -s d/f near && ln -s d dir && ln -s /tmp/x far && ln -s ../tmp up && ln -s /home/user home && ln -s loop loop && ln -s none dangling"
+	must(r.platform().Processes(id).Exec(t.Context(), cove.ExecRequest{Line: line}))(t)
+	for _, name := range []string{"/near", "/dir/f"} {
+		if _, text, _ := r.read(r.ask("GET", v.content("file", name), "", v.shown()...)); text != "in\n" {
+			t.Errorf("%s: %q", name, text)
+		}
+	}
+	for _, name := range []string{"/far", "/up/x", "/home/x"} {
+		r.refuses(http.StatusBadRequest, "leads out of the volume", "PUT", v.content("file", name), "lost", v.shown()...)
+		r.refuses(http.StatusBadRequest, "leads out of the volume", "GET", v.content("file", name), "", v.shown()...)
+	}
+	r.refuses(http.StatusBadRequest, "too many links", "PUT", v.content("file", "/loop"), "x", v.shown()...)
+	var got volumeEntry
+	r.wants(http.StatusCreated, &got, "PUT", v.content("file", "/dangling"), "new", v.shown()...)
+	if got.Path != "/none" || got.Size != 3 {
+		t.Errorf("%+v", got)
+	}
+	r.wants(http.StatusOK, &got, "GET", v.content("path", "/far"), "", v.shown()...)
+	if got.Type != "symlink" {
+		t.Errorf("%+v", got)
+	}
+	r.wants(http.StatusNoContent, nil, "DELETE", v.content("path", "/far"), "", v.shown()...)
+}
+
+// TestFullVolume: one that is over its limit can be read and destroyed.
+func TestFullVolume(t *testing.T) {
+	r := serveVolumes(t, nil, func(c *engine.Config) { c.VolumeFiles = 2 })
+	v := r.volume("full")
+	r.wants(http.StatusCreated, nil, "PUT", v.content("file", "/a"), "kept", v.shown()...)
+	for _, name := range []string{"/b", "/c"} { // the last may be told that its session is over
+		r.read(r.ask("PUT", v.content("file", name), "x", v.shown()...))
+	}
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for status := 0; status != http.StatusTooManyRequests; <-tick.C { // a look is made now and then
+		status, _, _ = r.read(r.ask("PUT", v.content("file", "/d"), "x", v.shown()...))
+	}
+	if status, text, _ := r.read(r.ask("GET", v.content("file", "/a"), "", v.shown()...)); status != http.StatusOK || text != "kept" {
+		t.Errorf("%d %q", status, text)
+	}
+	r.wants(http.StatusNoContent, nil, "DELETE", "/volumes/"+v.VolumeID, "")
 }
 
 // TestVolumeTokens: a token is good for one volume and for as long as its key.

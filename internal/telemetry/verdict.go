@@ -91,7 +91,7 @@ var notes = []string{
 }
 
 // causes are why sessions end.
-var causes = []string{cove.ReasonSessionExpired, cove.ReasonSessionClosed, cove.ReasonNodeLost}
+var causes = []string{cove.ReasonSessionExpired, cove.ReasonSessionClosed, cove.ReasonNodeLost, cove.ReasonVolumeOverrun}
 
 // errorCodes are those of errors.
 var errorCodes = func() []string {

@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/cove-sandbox/cove"
 )
 
@@ -17,6 +19,7 @@ func (d *Dir) Remove(ctx context.Context, id cove.ID) error {
 	if err != nil {
 		return err
 	}
+	_ = d.root.Chmod(name, 0o700) // a sandbox may have closed it; what follows says if we cannot
 	top, err := d.root.OpenRoot(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -104,7 +107,7 @@ func some(ctx context.Context, top *os.Root, name string) ([]string, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	f, err := top.Open(name)
+	f, err := top.OpenFile(name, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}

