@@ -236,3 +236,17 @@ func TestWhatAProviderLacksIsSaid(t *testing.T) {
 	}
 	sh(t, p, s.ID, "true") // a close that could not keep the files did not happen
 }
+
+// TestIsolationOfACaller: what is said to stand around a sandbox is what the caller
+// would get.
+func TestIsolationOfACaller(t *testing.T) {
+	e := openEngine(t)
+	if i, err := e.Isolation(t.Context(), boss); err != nil || i.Boundary == "" {
+		t.Errorf("%+v, %v", i, err)
+	}
+	other := boss
+	other.Defaults.Provider = "none"
+	if i, err := e.Isolation(t.Context(), other); cove.CodeOf(err) != cove.Invalid {
+		t.Errorf("%+v, %v", i, err)
+	}
+}

@@ -154,17 +154,21 @@ func (e *Engine) another(ctx context.Context, s cove.Spec, broke choice, err err
 	return next, nerr == nil && next.Name() != broke.Name()
 }
 
-// Isolation returns what stands around a sandbox of whoever names no provider.
-func (e *Engine) Isolation(ctx context.Context) (cove.Isolation, error) {
+// Isolation returns what stands around a sandbox of a caller who asks for nothing.
+func (e *Engine) Isolation(ctx context.Context, by cove.Principal) (cove.Isolation, error) {
+	names := append([]string{e.cfg.Provider}, e.cfg.Fallback...)
+	if by.Defaults.Provider != "" {
+		names = []string{by.Defaults.Provider}
+	}
 	var first error
-	for _, name := range append([]string{e.cfg.Provider}, e.cfg.Fallback...) {
+	for _, name := range names {
 		p, ok := e.probes.provider(name)
 		if !ok {
 			return cove.Isolation{}, cove.InvalidField("provider", "%.40q is unknown", name)
 		}
 		caps, err := e.probes.of(ctx, p)
 		if err == nil && caps.Ready {
-			return caps.For(e.cfg.Defaults.Workspace.Kind), nil
+			return caps.For(cmp.Or(by.Defaults.Workspace.Kind, e.cfg.Defaults.Workspace.Kind)), nil
 		}
 		if err == nil {
 			err = cove.Errorf(cove.Unavailable, "provider %s is not ready: %s", name, caps.Why).Remedy("%s", caps.Remedy)

@@ -39,7 +39,7 @@ func (c *call) metrics(p params) (any, error) {
 	}
 	answer := map[string]any{"sandboxes": all}
 	if p.Sandbox == "" && c.Isolation != nil {
-		i, err := c.Isolation(c.ctx)
+		i, err := c.Isolation(c.ctx, c.who)
 		if err != nil { // who cannot tell promises nothing
 			i = cove.Isolation{
 				Boundary: cove.BoundaryNone, Network: cove.Absent, Memory: cove.Absent, CPU: cove.Absent, PIDs: cove.Absent, Disk: cove.Absent, Files: cove.Absent,

@@ -23,9 +23,9 @@ type Config struct {
 	// Templates returns the names of the templates that are ready, beside base. The
 	// default is that there are none.
 	Templates func() []string
-	// Isolation, if not nil, says what stands around a sandbox. Clients of the
+	// Isolation, if not nil, says what stands around a principal's sandbox. Clients of the
 	// original take it for a virtual machine otherwise.
-	Isolation func(ctx context.Context) (cove.Isolation, error)
+	Isolation func(ctx context.Context, p cove.Principal) (cove.Isolation, error)
 	// Logger gets one line for each request, and the causes of errors. The default
 	// throws them away.
 	Logger *slog.Logger
