@@ -199,6 +199,24 @@ func (f *feed) run(ctx context.Context) {
 	f.fail(cove.Errorf(cove.Unavailable, "the sandbox does not run any more"))
 }
 
+// begun waits until no change is missed any more, or tells why none will come. What is
+// over by then may have begun, too: its changes are to be told first.
+func (f *feed) begun(ctx context.Context) error {
+	select {
+	case <-f.ready:
+	case <-f.over:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	select {
+	case <-f.ready:
+		return nil
+	default:
+		_, err := f.look(1)
+		return err
+	}
+}
+
 func (f *feed) fail(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -24,10 +24,7 @@ func (c *call) watchDir(ctx context.Context, in watchMessage, out *streamWriter)
 	defer running.Wait()
 	defer cancel()
 	running.Go(func() { f.run(ctx) })
-	select {
-	case <-f.ready:
-	case <-f.over:
-		_, err := f.take(1)
+	if err := f.begun(ctx); err != nil {
 		return err
 	}
 	if err := out.send(watchAnswer{Start: &nothing{}}); err != nil {

@@ -129,16 +129,11 @@ func (c *call) createWatcher(ctx context.Context, in watchMessage) (watcherMessa
 		defer release()
 		f.run(life)
 	}()
-	select {
-	case <-f.ready:
-		return watcherMessage{id}, nil
-	case <-f.over:
-		_, err = f.take(1)
-	case <-ctx.Done():
-		err = context.Cause(ctx)
+	if err := f.begun(ctx); err != nil {
+		c.h.watches.remove(c.id, id)
+		return watcherMessage{}, err
 	}
-	c.h.watches.remove(c.id, id)
-	return watcherMessage{}, err
+	return watcherMessage{id}, nil
 }
 
 // watcherEvents answers with what has happened since the last question.
