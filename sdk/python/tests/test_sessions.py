@@ -94,6 +94,46 @@ class Sessions(unittest.TestCase):
         self.assertIn("get_or_create_session", caught[0].remedy)  # type: ignore[attr-defined]
         self.assertEqual(self.client.execute("true", session_id=ids[0])["session_id"], ids[0])
 
+    def elsewhere(self) -> str:
+        """What a thread hears that never said whose turn it is."""
+        said: "list[str]" = []
+
+        def work() -> None:
+            try:
+                said.append(self.client.execute("cat who")["stdout"])
+            except InvalidError as err:
+                said.append(err.message)
+
+        t = threading.Thread(target=work)
+        t.start()
+        t.join()
+        return said[0]
+
+    def test_the_only_conversation_is_not_everybodys(self) -> None:
+        session = self.client.get_or_create_session(user_id="ann", thread_id="alone")
+        self.addCleanup(self.end, session["session_id"])
+        self.client.execute("echo ann > who")
+        self.assertIn("not clear", self.elsewhere())
+        self.client.close_session()
+        self.assertIn("not clear", self.elsewhere())
+
+    def test_who_gets_no_session_is_not_left_in_the_one_before(self) -> None:
+        session = self.client.get_or_create_session(user_id="ann", thread_id="before")
+        self.addCleanup(self.end, session["session_id"])
+        with self.assertRaises(InvalidError):
+            self.client.get_or_create_session(user_id="bob", thread_id="after", nonsense=True)
+        with self.assertRaises(InvalidError) as caught:
+            self.client.execute("true")
+        self.assertIn("did not succeed", caught.exception.message)
+        self.assertIn("get_or_create_session", caught.exception.remedy)
+        self.client.get_or_create_session(user_id="ann", thread_id="before")
+        self.assertEqual(self.client.execute("true")["session_id"], session["session_id"])
+
+    def test_a_client_without_conversations_has_one_session(self) -> None:
+        self.client.execute("echo own > who")
+        self.assertEqual(self.elsewhere(), "own\n")
+        self.client.close_session()
+
     def test_a_session_that_was_closed_is_not_opened_again(self) -> None:
         session = self.client.get_or_create_session()
         with cove.Client() as other:

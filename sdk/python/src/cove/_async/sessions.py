@@ -12,14 +12,18 @@ from .client import AsyncClient
 from .commands import Command, OnText
 from .files import LocalPath, OnProgress
 from .sandbox import AsyncSandbox
+from .stream import AsyncLock
 
 if TYPE_CHECKING:
     from types import TracebackType
 
 MOST = 1024  # sessions that one client remembers
 
-# The session that a thread or task works in, for each client by its token.
-_NOW: "ContextVar[Dict[object, AsyncSandbox]]" = ContextVar("cove_sessions")
+# The session that a thread or task works in, for each client by its token. None: it
+# asked for one and has not got it, so it works in no other.
+_NOW: "ContextVar[Dict[object, Optional[AsyncSandbox]]]" = ContextVar("cove_sessions")
+
+REMEDY = "call get_or_create_session in this thread or task first, or name session_id"
 
 
 class AsyncSandboxClient:
@@ -28,7 +32,9 @@ class AsyncSandboxClient:
     get_or_create_session says whose turn it is: what is called after it, in the
     same thread or task, happens in that session. One client can serve any number of
     conversations at once, and none gets into the sandbox of another: where it is not
-    clear which session is meant, the call is refused.
+    clear which session is meant, or it could not be opened, the call is refused. Only
+    a client that never heard of a user or a thread opens a session for itself, in
+    which all calls happen that name no other.
 
     mode is "local", a server on this machine that starts by itself, or "remote",
     the one at server_url. Without one, SANDBOX_MODE and SANDBOX_URL, or COVE_URL, say it.
@@ -38,6 +44,9 @@ class AsyncSandboxClient:
         self._owns = client is None
         self.client = client or AsyncClient(server_url, api_key, mode=mode, **connect)
         self._sandboxes: Dict[str, AsyncSandbox] = {}
+        self._own: Optional[AsyncSandbox] = None  # made by a call that named no session
+        self._opening_own = AsyncLock()
+        self._converses = False  # a user or a thread was named
         self._token = object()
 
     async def __aenter__(self) -> "AsyncSandboxClient":
@@ -50,15 +59,16 @@ class AsyncSandboxClient:
         """Let go of the connections. Sessions stay until their time is up: another
         client with the same user and thread finds them."""
         self._sandboxes.clear()
-        self._work_in(None)
+        self._own = None
+        self._work_in_none()
         if self._owns:
             await self.client.aclose()
 
     def _work_in(self, sandbox: Optional[AsyncSandbox]) -> None:
-        now = {token: one for token, one in _NOW.get({}).items() if token is not self._token}
-        if sandbox is not None:
-            now[self._token] = sandbox
-        _NOW.set(now)
+        _NOW.set({**_NOW.get({}), self._token: sandbox})
+
+    def _work_in_none(self) -> None:
+        _NOW.set({token: one for token, one in _NOW.get({}).items() if token is not self._token})
 
     def _remember(self, sandbox: AsyncSandbox) -> None:
         while len(self._sandboxes) >= MOST:
@@ -68,6 +78,8 @@ class AsyncSandboxClient:
     async def get_or_create_session(self, user_id: Optional[str] = None, thread_id: Optional[str] = None, timeout_minutes: Optional[float] = None, **spec: Any) -> Json:
         """The session of a user and a thread, and make it the one that this thread or
         task works in. spec has what AsyncSandbox.create takes, such as policy or flavor."""
+        self._work_in(None)  # if this fails, nothing goes on in the session of somebody else
+        self._converses = self._converses or user_id is not None or thread_id is not None
         sandbox = await AsyncSandbox.create(client=self.client, user_id=user_id, thread_id=thread_id, timeout_minutes=timeout_minutes, **spec)
         known = self._sandboxes.get(sandbox.sandbox_id)
         if known is None:
@@ -82,14 +94,23 @@ class AsyncSandboxClient:
         if session_id is not None:
             found = self._sandboxes.get(session_id)
             return found if found is not None else await AsyncSandbox.connect(session_id, client=self.client)
-        now = _NOW.get({}).get(self._token)
-        if now is not None:
-            return now
-        if len({id(one) for one in self._sandboxes.values()}) > 1:
-            raise InvalidError("session_id: it is not clear which session is meant", remedy="call get_or_create_session in this thread or task first, or name session_id")
-        if not self._sandboxes:
-            await self.get_or_create_session()
-        return next(iter(self._sandboxes.values()))
+        now = _NOW.get({})
+        if self._token not in now:
+            return await self._for_itself()
+        sandbox = now[self._token]
+        if sandbox is None:
+            raise InvalidError("session_id: there is none, since get_or_create_session did not succeed here", remedy=REMEDY)
+        return sandbox
+
+    async def _for_itself(self) -> AsyncSandbox:
+        """The session of the client itself; of many who want one at once, one opens it."""
+        async with self._opening_own:
+            if self._own is None:
+                if self._converses:
+                    raise InvalidError("session_id: it is not clear which session is meant", remedy=REMEDY)
+                self._own = await AsyncSandbox.create(client=self.client)
+                self._remember(self._own)
+            return self._own
 
     async def execute(
         self,
@@ -149,6 +170,8 @@ class AsyncSandboxClient:
         sandbox = await self._sandbox(session_id)
         for name in [name for name, one in self._sandboxes.items() if one is sandbox]:
             del self._sandboxes[name]
+        if self._own is sandbox:
+            self._own = None
         if _NOW.get({}).get(self._token) is sandbox:
-            self._work_in(None)
+            self._work_in_none()
         await sandbox.kill()
