@@ -20,21 +20,43 @@ class WaitingPrograms(_waiting.Programs):  # type: ignore[name-defined,misc]
 
 
 class Restart(unittest.TestCase):
-    def test_a_program_and_its_output_outlive_the_server(self) -> None:
-        server = Server("local")
-        self.addCleanup(server.close)
-        heard = b""
-        with cove.Client(server.url, server.key) as client, cove.Sandbox.create(client=client) as sandbox:
+    """Programs and their output outlive a server that is killed, and one that is told to end."""
+
+    def setUp(self) -> None:
+        self.server = Server("local")
+        self.addCleanup(self.server.close)
+        self.client = cove.Client(self.server.url, self.server.key)
+        self.addCleanup(self.client.close)
+
+    def restarted(self, process: cove.Process, with_signal: int) -> None:
+        self.server.end(with_signal)
+        self.server.start()
+        process.send_stdin("go\n")
+
+    def test_output_goes_on(self) -> None:
+        with cove.Sandbox.create(client=self.client) as sandbox:
+            # Who tells it to end waits until it cuts the stream, which is 10 s.
+            for how in (signal.SIGKILL, signal.SIGTERM):
+                heard = b""
+                process = sandbox.commands.start("echo one; read x; echo two; exit 3", keep_stdin=True)
+                with process.output(resume=60.0) as output:
+                    for piece in output:
+                        heard += piece.data
+                        if heard == b"one\n":
+                            self.restarted(process, how)
+                assert output.result is not None
+                self.assertEqual((heard, output.result.exit_code, output.offset), (b"one\ntwo\n", 3, 8), how)
+
+    def test_a_wait_goes_on(self) -> None:
+        with cove.Sandbox.create(client=self.client) as sandbox:
             process = sandbox.commands.start("echo one; read x; echo two; exit 3", keep_stdin=True)
-            with process.output(resume=60.0) as output:
-                for piece in output:
-                    heard += piece.data
-                    if heard == b"one\n":
-                        server.end(signal.SIGKILL)
-                        server.start()
-                        process.send_stdin("go\n")
-            assert output.result is not None
-            self.assertEqual((heard, output.result.exit_code, output.offset), (b"one\ntwo\n", 3, 8))
+
+            def told(text: str) -> None:
+                if text == "one\n":
+                    self.restarted(process, signal.SIGKILL)
+
+            x = process.wait(on_stdout=told, resume=60.0)
+            self.assertEqual((x.stdout, x.exit_code), ("one\ntwo\n", 3))
 
 
 class Tool(unittest.TestCase):

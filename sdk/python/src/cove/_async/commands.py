@@ -6,7 +6,7 @@ import codecs
 import time
 from typing import TYPE_CHECKING, Any, Awaitable, Callable, Dict, List, Mapping, Optional, Sequence, Type, Union
 
-from .._errors import ServerConnectionError, invalid_field
+from .._errors import ServerConnectionError, UnavailableError, invalid_field
 from .._models import Chunk, Execution, OutputPage, ProcessInfo, chunk, execution, output_page, process_info
 from .._wire import Json, command_of, text_or_base64, without_none
 from .stream import Source, pause, pieces
@@ -87,7 +87,9 @@ class AsyncOutput:
                 if self._events is None:
                     self._events = await self._open(self.offset)
                 return await self._events.next()
-            except ServerConnectionError:
+            except UnavailableError as err:
+                if err.reason and not isinstance(err, ServerConnectionError):
+                    raise  # what lacks is not the server: one that shuts down gives no reason
                 self._events = None
                 now = time.monotonic()
                 give_up = give_up or now + self._resume
