@@ -90,6 +90,20 @@ class Programs(unittest.IsolatedAsyncioTestCase):
             with self.assertRaises(InvalidError):
                 await sandbox.commands.connect(99999)
 
+    async def test_a_program_stays_in_its_session(self) -> None:
+        async with await AsyncSandbox.create(timeout_minutes=0.02, fixed_end=True) as sandbox:
+            process = await sandbox.commands.start("sleep 600")
+            sandbox._request = {}  # what takes its place does not end so soon
+            for _ in range(1200):
+                if (await sandbox.commands.run("true")).session_recreated:
+                    break
+                await pause(0.05)
+            other = await sandbox.commands.start("sleep 600")
+            self.assertEqual(other.pid, process.pid)
+            with self.assertRaises(SessionNotFoundError):
+                await process.kill()
+            self.assertEqual([p.running for p in await sandbox.commands.list()], [True])
+
 
 class Files(unittest.IsolatedAsyncioTestCase):
     async def test_a_large_file_is_streamed_both_ways(self) -> None:

@@ -111,21 +111,23 @@ class AsyncOutput:
 
 
 class AsyncProcess:
-    """A background program. It goes on when nobody looks."""
+    """A background program. It goes on when nobody looks, and ends with the session
+    that it was started in: another one that takes its place has programs of its own."""
 
-    def __init__(self, sandbox: "AsyncSandbox", info: ProcessInfo) -> None:
-        self._sandbox = sandbox
+    def __init__(self, sandbox: "AsyncSandbox", session_id: str, info: ProcessInfo) -> None:
+        self._transport = sandbox.client.transport
+        self._session_id = session_id
         self.info = info
         self.pid = info.pid
 
     def _at(self, rest: str = "") -> str:
-        return at("/api/sandboxes/", self._sandbox.sandbox_id, "/processes/", str(self.pid), rest)
+        return at("/api/sandboxes/", self._session_id, "/processes/", str(self.pid), rest)
 
     def output(self, offset: int = 0, *, resume: float = 0.0) -> AsyncOutput:
         """Its output from an offset on, to its end."""
 
         async def opened(offset: int) -> AsyncEvents:
-            return await self._sandbox.client.transport.follow("GET", self._at(), ("exit", "end"), query={"offset": offset})
+            return await self._transport.follow("GET", self._at(), ("exit", "end"), query={"offset": offset})
 
         return AsyncOutput(opened, offset, resume)
 
@@ -134,13 +136,13 @@ class AsyncProcess:
         if not self.pid and self.info.result is not None:  # policy did not let it begin
             return self.info.result
         if on_stdout is None and on_stderr is None and not resume:
-            return execution(await self._sandbox.client.transport.get("GET", self._at("/wait")))
+            return execution(await self._transport.get("GET", self._at("/wait")))
         texts = Texts(on_stdout, on_stderr)
         async with self.output(resume=resume) as output:
             async for piece in output:
                 texts.take(piece)
         texts.end()
-        return output.result or execution(await self._sandbox.client.transport.get("GET", self._at("/wait")))
+        return output.result or execution(await self._transport.get("GET", self._at("/wait")))
 
     async def send_stdin(self, data: Union[str, bytes], *, eof: bool = False) -> None:
         """Write to its input, and close that with eof. Long input goes in several requests."""
@@ -150,7 +152,7 @@ class AsyncProcess:
             body = text_or_base64("data", piece)
             if eof and not rest:
                 body["eof"] = True
-            await self._sandbox.client.transport.tell("POST", self._at("/input"), json_body=body)
+            await self._transport.tell("POST", self._at("/input"), json_body=body)
             if not rest:
                 return
 
@@ -160,7 +162,7 @@ class AsyncProcess:
 
     async def signal(self, name: Union[str, int]) -> None:
         """Send a signal, such as TERM or 15."""
-        await self._sandbox.client.transport.tell("POST", self._at("/signal"), json_body={"signal": str(name)})
+        await self._transport.tell("POST", self._at("/signal"), json_body={"signal": str(name)})
 
     async def kill(self) -> None:
         """End it at once."""
@@ -172,7 +174,7 @@ class AsyncTerminal(AsyncProcess):
 
     async def resize(self, cols: int, rows: int) -> None:
         """Give the terminal another size."""
-        await self._sandbox.client.transport.tell("POST", self._at("/resize"), json_body={"cols": cols, "rows": rows})
+        await self._transport.tell("POST", self._at("/resize"), json_body={"cols": cols, "rows": rows})
 
 
 def asked(command: Command, workdir: Optional[str], env: Optional[Mapping[str, str]], timeout: Optional[float], **more: Any) -> Json:
@@ -289,18 +291,23 @@ class AsyncCommands:
 
     async def _start(self, request: Json, idempotency_key: Optional[str]) -> AsyncProcess:
         headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
-        body = await self._sandbox.client.transport.get("POST", self._at("/processes"), json_body=request, headers=headers)
-        return AsyncProcess(self._sandbox, process_info(body))
+        session_id = self._sandbox.sandbox_id
+        body = await self._sandbox.client.transport.get("POST", self._at("/processes", session_id), json_body=request, headers=headers)
+        return AsyncProcess(self._sandbox, session_id, process_info(body))
 
     async def list(self) -> "List[ProcessInfo]":
         """Background programs, ended ones included."""
-        return [process_info(item) async for item in self._sandbox.client.pages(self._at("/processes"))]
+        return await self._listed(self._sandbox.sandbox_id)
+
+    async def _listed(self, session_id: str) -> "List[ProcessInfo]":
+        return [process_info(item) async for item in self._sandbox.client.pages(self._at("/processes", session_id))]
 
     async def connect(self, pid: int) -> AsyncProcess:
         """A background program by its number."""
-        for info in await self.list():
+        session_id = self._sandbox.sandbox_id
+        for info in await self._listed(session_id):
             if info.pid == pid:
-                return AsyncProcess(self._sandbox, info)
+                return AsyncProcess(self._sandbox, session_id, info)
         raise invalid_field("pid", f"there is no program {pid} in this sandbox")
 
     async def output(
@@ -330,5 +337,6 @@ class AsyncTerminals:
     ) -> AsyncTerminal:
         """Start a program, a shell unless another is named, with a terminal."""
         request = asked(command, workdir, env, timeout, tty={"cols": cols, "rows": rows}, keep_stdin=True)
-        path = at("/api/sandboxes/", self._sandbox.sandbox_id, "/processes")
-        return AsyncTerminal(self._sandbox, process_info(await self._sandbox.client.transport.get("POST", path, json_body=request)))
+        session_id = self._sandbox.sandbox_id
+        body = await self._sandbox.client.transport.get("POST", at("/api/sandboxes/", session_id, "/processes"), json_body=request)
+        return AsyncTerminal(self._sandbox, session_id, process_info(body))

@@ -112,21 +112,23 @@ class Output:
 
 
 class Process:
-    """A background program. It goes on when nobody looks."""
+    """A background program. It goes on when nobody looks, and ends with the session
+    that it was started in: another one that takes its place has programs of its own."""
 
-    def __init__(self, sandbox: "Sandbox", info: ProcessInfo) -> None:
-        self._sandbox = sandbox
+    def __init__(self, sandbox: "Sandbox", session_id: str, info: ProcessInfo) -> None:
+        self._transport = sandbox.client.transport
+        self._session_id = session_id
         self.info = info
         self.pid = info.pid
 
     def _at(self, rest: str = "") -> str:
-        return at("/api/sandboxes/", self._sandbox.sandbox_id, "/processes/", str(self.pid), rest)
+        return at("/api/sandboxes/", self._session_id, "/processes/", str(self.pid), rest)
 
     def output(self, offset: int = 0, *, resume: float = 0.0) -> Output:
         """Its output from an offset on, to its end."""
 
         def opened(offset: int) -> Events:
-            return self._sandbox.client.transport.follow("GET", self._at(), ("exit", "end"), query={"offset": offset})
+            return self._transport.follow("GET", self._at(), ("exit", "end"), query={"offset": offset})
 
         return Output(opened, offset, resume)
 
@@ -135,13 +137,13 @@ class Process:
         if not self.pid and self.info.result is not None:  # policy did not let it begin
             return self.info.result
         if on_stdout is None and on_stderr is None and not resume:
-            return execution(self._sandbox.client.transport.get("GET", self._at("/wait")))
+            return execution(self._transport.get("GET", self._at("/wait")))
         texts = Texts(on_stdout, on_stderr)
         with self.output(resume=resume) as output:
             for piece in output:
                 texts.take(piece)
         texts.end()
-        return output.result or execution(self._sandbox.client.transport.get("GET", self._at("/wait")))
+        return output.result or execution(self._transport.get("GET", self._at("/wait")))
 
     def send_stdin(self, data: Union[str, bytes], *, eof: bool = False) -> None:
         """Write to its input, and close that with eof. Long input goes in several requests."""
@@ -151,7 +153,7 @@ class Process:
             body = text_or_base64("data", piece)
             if eof and not rest:
                 body["eof"] = True
-            self._sandbox.client.transport.tell("POST", self._at("/input"), json_body=body)
+            self._transport.tell("POST", self._at("/input"), json_body=body)
             if not rest:
                 return
 
@@ -161,7 +163,7 @@ class Process:
 
     def signal(self, name: Union[str, int]) -> None:
         """Send a signal, such as TERM or 15."""
-        self._sandbox.client.transport.tell("POST", self._at("/signal"), json_body={"signal": str(name)})
+        self._transport.tell("POST", self._at("/signal"), json_body={"signal": str(name)})
 
     def kill(self) -> None:
         """End it at once."""
@@ -173,7 +175,7 @@ class Terminal(Process):
 
     def resize(self, cols: int, rows: int) -> None:
         """Give the terminal another size."""
-        self._sandbox.client.transport.tell("POST", self._at("/resize"), json_body={"cols": cols, "rows": rows})
+        self._transport.tell("POST", self._at("/resize"), json_body={"cols": cols, "rows": rows})
 
 
 def asked(command: Command, workdir: Optional[str], env: Optional[Mapping[str, str]], timeout: Optional[float], **more: Any) -> Json:
@@ -290,18 +292,23 @@ class Commands:
 
     def _start(self, request: Json, idempotency_key: Optional[str]) -> Process:
         headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
-        body = self._sandbox.client.transport.get("POST", self._at("/processes"), json_body=request, headers=headers)
-        return Process(self._sandbox, process_info(body))
+        session_id = self._sandbox.sandbox_id
+        body = self._sandbox.client.transport.get("POST", self._at("/processes", session_id), json_body=request, headers=headers)
+        return Process(self._sandbox, session_id, process_info(body))
 
     def list(self) -> "List[ProcessInfo]":
         """Background programs, ended ones included."""
-        return [process_info(item) for item in self._sandbox.client.pages(self._at("/processes"))]
+        return self._listed(self._sandbox.sandbox_id)
+
+    def _listed(self, session_id: str) -> "List[ProcessInfo]":
+        return [process_info(item) for item in self._sandbox.client.pages(self._at("/processes", session_id))]
 
     def connect(self, pid: int) -> Process:
         """A background program by its number."""
-        for info in self.list():
+        session_id = self._sandbox.sandbox_id
+        for info in self._listed(session_id):
             if info.pid == pid:
-                return Process(self._sandbox, info)
+                return Process(self._sandbox, session_id, info)
         raise invalid_field("pid", f"there is no program {pid} in this sandbox")
 
     def output(
@@ -331,5 +338,6 @@ class Terminals:
     ) -> Terminal:
         """Start a program, a shell unless another is named, with a terminal."""
         request = asked(command, workdir, env, timeout, tty={"cols": cols, "rows": rows}, keep_stdin=True)
-        path = at("/api/sandboxes/", self._sandbox.sandbox_id, "/processes")
-        return Terminal(self._sandbox, process_info(self._sandbox.client.transport.get("POST", path, json_body=request)))
+        session_id = self._sandbox.sandbox_id
+        body = self._sandbox.client.transport.get("POST", at("/api/sandboxes/", session_id, "/processes"), json_body=request)
+        return Terminal(self._sandbox, session_id, process_info(body))
