@@ -45,10 +45,12 @@ class Server:
 
 
 class Peer:
-    """Something at an address that answers each request with what answer makes of its head."""
+    """Something at an address that answers each request with what answer makes of its
+    head. One that holds says no more after that, and stays until the other side leaves."""
 
-    def __init__(self, answer: Callable[[str], bytes], version: str = "dev") -> None:
+    def __init__(self, answer: Callable[[str], bytes], version: str = "dev", holds: bool = False) -> None:
         self.answer = answer
+        self._holds = holds
         self.health = json.dumps({"status": "healthy", "version": version}).encode()
         self.heads: List[str] = []
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -66,7 +68,7 @@ class Peer:
                 self._converse(connection)
 
     def _converse(self, connection: socket.socket) -> None:
-        connection.settimeout(10)
+        connection.settimeout(60)
         data = b""
         try:
             while b"\r\n\r\n" not in data:
@@ -76,7 +78,12 @@ class Peer:
                 data += piece
             head = data.decode("latin-1")
             self.heads.append(head)
-            connection.sendall(ok(self.health) if head.startswith("GET /health") else self.answer(head))
+            if head.startswith("GET /health"):
+                connection.sendall(ok(self.health))
+                return
+            connection.sendall(self.answer(head))
+            while self._holds and connection.recv(65536):
+                pass
         except OSError:
             pass
 

@@ -6,6 +6,7 @@ import asyncio
 import os
 import threading
 import unittest
+from typing import AsyncIterator
 
 import both_ways
 import faults
@@ -59,10 +60,17 @@ class Cancellation(unittest.IsolatedAsyncioTestCase):
         self.addCleanup(server.close)
         async with AsyncClient(server.url, server.key) as client:
             sandbox = await AsyncSandbox.create(client=client)
-            tasks = [asyncio.ensure_future(sandbox.commands.run(f"sleep 0.2; echo {i}")) for i in range(20)]
-            await asyncio.sleep(0.05)
+            go = asyncio.Event()
+
+            async def held() -> AsyncIterator[bytes]:
+                await go.wait()
+                yield b"go\n"
+
+            tasks = [asyncio.ensure_future(sandbox.commands.run(f"read x; echo {i}", stdin=held())) for i in range(20)]
+            await self.until(client, sandbox, True, "all")
             for task in tasks[::2]:
                 task.cancel()
+            go.set()
             done = await asyncio.gather(*tasks, return_exceptions=True)
             self.assertEqual([x.stdout for x in done[1::2]], [f"{i}\n" for i in range(1, 20, 2)])  # type: ignore[union-attr]
             self.assertTrue(all(isinstance(x, asyncio.CancelledError) for x in done[::2]))
