@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import unittest
+from unittest import mock
 
-from cove import AsyncClient, MicrosandboxWrapper, SandboxFlavor, WrapperConfig
+from cove import AsyncClient, Execution, InvalidError, MicrosandboxWrapper, SandboxFlavor, ServerConnectionError, WrapperConfig
 from cove.exceptions import CodeExecutionError, ConfigurationError, ConnectionError, MicrosandboxWrapperError, ResourceLimitError, SessionNotFoundError
 
 
@@ -61,6 +62,51 @@ class Wrapper(unittest.IsolatedAsyncioTestCase):
         with self.assertRaises(ConnectionError):
             async with MicrosandboxWrapper(WrapperConfig(server_url="http://127.0.0.1:1")):
                 pass
+
+    async def test_the_limit_holds_for_many_at_once(self) -> None:
+        async with MicrosandboxWrapper(config(max_concurrent_sessions=2)) as wrapper:
+            calls = (wrapper.execute_command("true", template="base") for _ in range(6))
+            done = await asyncio.gather(*calls, return_exceptions=True)
+            self.assertEqual(sum(isinstance(one, ResourceLimitError) for one in done), 4)
+            self.assertEqual(sum(isinstance(one, Execution) for one in done), 2)
+
+    async def test_a_session_whose_first_call_raised_does_not_count(self) -> None:
+        async with MicrosandboxWrapper(config(max_concurrent_sessions=1, raise_on_failure=True)) as wrapper:
+            with self.assertRaises(InvalidError):
+                await wrapper.execute_command("true", template="base", timeout=-1)
+            with self.assertRaises(asyncio.TimeoutError):
+                await asyncio.wait_for(wrapper.execute_command("sleep 600", template="base"), 0.5)
+            last = await wrapper.execute_command("true", template="base")
+            self.assertEqual(list(wrapper._made), [last.session_id])
+
+    async def test_code_that_failed_leaves_the_session_that_its_exception_names(self) -> None:
+        async with MicrosandboxWrapper(config(raise_on_failure=True)) as wrapper:
+            with self.assertRaises(CodeExecutionError) as caught:
+                await wrapper.execute_code("raise Oops no", template="base", language="calc")
+            named = caught.exception.details["result"].session_id
+            self.assertTrue((await wrapper.execute_command("true", session_id=named)).ok)
+
+    async def test_one_that_cannot_be_ended_keeps_no_other_from_its_end(self) -> None:
+        async with AsyncClient() as client:
+            wrapper = MicrosandboxWrapper(config(), client=client)
+            ids = [(await wrapper.execute_command("true", template="base")).session_id for _ in range(3)]
+            end, failing = client.end, {ids[0]}
+
+            async def broken(session_id: str, **more: bool) -> str:
+                if session_id in failing:
+                    raise ServerConnectionError("it broke off")
+                return await end(session_id, **more)
+
+            with mock.patch.object(client, "end", broken):
+                with self.assertRaises(ServerConnectionError):
+                    await wrapper.stop()
+                for gone in ids[1:]:
+                    with self.assertRaises(SessionNotFoundError):
+                        await client.session(gone)
+                failing.clear()
+                await wrapper.stop()
+            with self.assertRaises(SessionNotFoundError):
+                await client.session(ids[0])
 
     async def test_numbers_and_background_tasks(self) -> None:
         async with MicrosandboxWrapper(config()) as wrapper:

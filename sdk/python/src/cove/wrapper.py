@@ -12,16 +12,18 @@ from __future__ import annotations
 import enum
 import json
 import os
-from typing import TYPE_CHECKING, List, Mapping, Optional, Sequence, Type, Union
+from typing import TYPE_CHECKING, Awaitable, Callable, List, Mapping, Optional, Sequence, Type, TypeVar, Union
 
 from ._async.client import AsyncClient
 from ._async.sandbox import AsyncSandbox, volume_of
-from ._errors import NotFoundError, ResourceLimitError, configuration
+from ._errors import CoveError, NotFoundError, ResourceLimitError, configuration
 from ._models import CodeResult, Execution, Record, Session, Stats, changed
 from ._wire import Json, without_none
 
 if TYPE_CHECKING:
     from types import TracebackType
+
+X = TypeVar("X", CodeResult, Execution)
 
 
 class SandboxFlavor(enum.Enum):
@@ -141,6 +143,7 @@ class MicrosandboxWrapper:
         self._owns = client is None
         self.client = client or AsyncClient(server_url or self.config.server_url, api_key or self.config.api_key)
         self._made: "dict[str, AsyncSandbox]" = {}
+        self._opening = 0  # sessions that have been asked for, and count
 
     async def __aenter__(self) -> "MicrosandboxWrapper":
         await self.start()
@@ -154,13 +157,25 @@ class MicrosandboxWrapper:
         await self.client.health()
 
     async def stop(self) -> None:
-        """End the sessions that this wrapper made, and let go of the connections."""
+        """End the sessions that this wrapper made, and let go of the connections. One
+        that cannot be ended keeps no other from that; why is raised at the end."""
+        failed: Optional[CoveError] = None
+        tried: "set[str]" = set()
         try:
-            while self._made:
-                await self.stop_session(next(iter(self._made)))
+            while True:
+                left = [one for one in self._made if one not in tried]
+                if not left:
+                    break
+                tried.add(left[0])
+                try:
+                    await self.stop_session(left[0])
+                except CoveError as err:
+                    failed = failed or err
         finally:
             if self._owns:
                 await self.client.aclose()
+        if failed is not None:
+            raise failed
 
     async def _sandbox(self, template: Optional[str], flavor: Union[SandboxFlavor, str, None], session_id: Optional[str]) -> "tuple[AsyncSandbox, bool]":
         if session_id is not None:
@@ -168,19 +183,52 @@ class MicrosandboxWrapper:
             return found if found is not None else await AsyncSandbox.connect(session_id, client=self.client), False
         size = self.config.default_flavor if flavor is None else flavor_of(flavor)
         most = self.config.max_concurrent_sessions
-        if most and len(self._made) >= most:
+        if most and len(self._made) + self._opening >= most:
             raise ResourceLimitError(
                 f"this wrapper has {most} sessions, as many as it may", reason="capacity", remedy="name session_id to use one of them, stop one, or raise max_concurrent_sessions"
             )
-        sandbox = await AsyncSandbox.create(
-            TEMPLATES.get(template or "", template),
-            client=self.client,
-            flavor=size.value,
-            timeout_minutes=self.config.session_timeout / 60,
-            volumes=await self._volumes(),
-        )
-        self._made[sandbox.sandbox_id] = sandbox
+        self._opening += 1  # before anybody else gets a turn
+        try:
+            sandbox = await AsyncSandbox.create(
+                TEMPLATES.get(template or "", template),
+                client=self.client,
+                flavor=size.value,
+                timeout_minutes=self.config.session_timeout / 60,
+                volumes=await self._volumes(),
+            )
+            self._made[sandbox.sandbox_id] = sandbox
+        finally:
+            self._opening -= 1
         return sandbox, True
+
+    async def _run(
+        self, template: str, flavor: Union[SandboxFlavor, str, None], session_id: Optional[str], call: "Callable[[AsyncSandbox], Awaitable[X]]"
+    ) -> "tuple[X, bool]":
+        """What a call gives in a session, and whether that was made for it. One that
+        was made for a call without a result goes with it: nobody hears of it."""
+        sandbox, created = await self._sandbox(template, flavor, session_id)
+        was = sandbox.sandbox_id
+        try:
+            result = await call(sandbox)
+        except BaseException:
+            self._keep(sandbox, was)
+            if created:
+                await self._end(sandbox)
+            raise
+        self._keep(sandbox, was)
+        return result, created
+
+    def _keep(self, sandbox: AsyncSandbox, was: str) -> None:
+        """Know a session by its new id, if it was opened again."""
+        if sandbox.sandbox_id != was and self._made.get(was) is sandbox:
+            del self._made[was]
+            self._made[sandbox.sandbox_id] = sandbox
+
+    async def _end(self, sandbox: AsyncSandbox) -> None:
+        try:
+            await self.stop_session(sandbox.sandbox_id)
+        except CoveError:
+            pass  # the first exception is the one to tell; stop tries once more
 
     async def _volumes(self) -> List[Json]:
         """The mappings that must be asked for: those that the server gives to all are there already."""
@@ -189,12 +237,6 @@ class MicrosandboxWrapper:
         given = {(v.get("source"), v.get("target")) for v in await self.client.volumes()}
         asked = [_writable(v) for v in self.config.shared_volume_mappings]
         return [v for v in asked if (v["source"], v["target"]) not in given]
-
-    def _keep(self, sandbox: AsyncSandbox, asked: Optional[str]) -> None:
-        """Know a session by its new id, if it was opened again."""
-        if sandbox.sandbox_id not in self._made and (asked is None or asked in self._made):
-            self._made.pop(asked or "", None)
-            self._made[sandbox.sandbox_id] = sandbox
 
     async def execute_code(
         self,
@@ -206,10 +248,9 @@ class MicrosandboxWrapper:
         language: Optional[str] = None,
     ) -> CodeResult:
         """Run code in a session, or in a new one: the result has its session_id."""
-        sandbox, created = await self._sandbox(template, flavor, session_id)
-        result = await sandbox.code.run(code, language=language or LANGUAGES.get(template, template), timeout=timeout or self.config.default_execution_timeout)
-        self._keep(sandbox, session_id)
-        result = _marked(result, created)
+        spoken, limit = language or LANGUAGES.get(template, template), timeout or self.config.default_execution_timeout
+        result, created = await self._run(template, flavor, session_id, lambda sandbox: sandbox.code.run(code, language=spoken, timeout=limit))
+        result = changed(result, session_created=True) if created else result
         return result.raise_for_status() if self.config.raise_on_failure else result
 
     async def execute_command(
@@ -222,10 +263,8 @@ class MicrosandboxWrapper:
         timeout: Optional[float] = None,
     ) -> Execution:
         """Run a line for the shell, or with args a program and its words."""
-        sandbox, _ = await self._sandbox(template, flavor, session_id)
-        words = command if args is None else [command, *args]
-        result = await sandbox.commands.run(words, timeout=timeout or self.config.default_execution_timeout)
-        self._keep(sandbox, session_id)
+        words, limit = command if args is None else [command, *args], timeout or self.config.default_execution_timeout
+        result, _ = await self._run(template, flavor, session_id, lambda sandbox: sandbox.commands.run(words, timeout=limit))
         return result.raise_for_status() if self.config.raise_on_failure else result
 
     async def get_sessions(self, session_id: Optional[str] = None) -> List[SessionInfo]:
@@ -236,12 +275,13 @@ class MicrosandboxWrapper:
 
     async def stop_session(self, session_id: str) -> bool:
         """End a session. The answer is False for one that was gone already."""
-        self._made.pop(session_id, None)
         try:
             await self.client.end(session_id)
+            there = True
         except NotFoundError:
-            return False
-        return True
+            there = False
+        self._made.pop(session_id, None)
+        return there
 
     async def get_resource_stats(self) -> Stats:
         """The platform in numbers."""
@@ -270,10 +310,6 @@ class MicrosandboxWrapper:
     async def cleanup_orphan_sandboxes(self) -> int:
         """Remove sandboxes that belong to no session. The answer is how many went."""
         return int((await self.client.maintenance("cleanup")).get("orphans_removed") or 0)
-
-
-def _marked(result: CodeResult, created: bool) -> CodeResult:
-    return changed(result, session_created=True) if created else result
 
 
 def _writable(mapping: str) -> Json:
