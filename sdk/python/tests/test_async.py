@@ -87,7 +87,7 @@ class Programs(unittest.IsolatedAsyncioTestCase):
             heard: List[str] = []
             self.assertTrue((await again.wait(on_stdout=heard.append)).ok)
             self.assertEqual("".join(heard), "one\nthree\n")
-            with self.assertRaises(InvalidError):
+            with self.assertRaises(NotFoundError):
                 await sandbox.commands.connect(99999)
 
     async def test_a_program_stays_in_its_session(self) -> None:
@@ -138,6 +138,20 @@ class Files(unittest.IsolatedAsyncioTestCase):
                     await sandbox.files.download("x", dir + "/x", on_progress=stop)
                 self.assertEqual(len(await sandbox.files.read_bytes("x")), 100_000)
             self.assertEqual(os.listdir(dir), [])
+
+    async def test_what_the_callers_own_file_raises_stays_as_it_is(self) -> None:
+        def broken(err: Exception) -> Any:
+            yield b"x"
+            raise err
+
+        async with await AsyncSandbox.create() as sandbox:
+            for err in (OSError(5, "a bad disk"), TimeoutError("a slow disk"), BrokenPipeError("a pipe"), ConnectionResetError("another server"), OverflowError("much")):
+                with self.assertRaises(type(err)) as caught:
+                    await sandbox.files.write("x", broken(err))
+                self.assertIs(caught.exception, err)
+            with open(os.devnull, "wb") as file, self.assertRaises(io.UnsupportedOperation):
+                await sandbox.files.write("x", file)
+            self.assertFalse(await sandbox.files.exists("x"))
 
     async def test_half_of_a_download(self) -> None:
         async with await AsyncSandbox.create() as sandbox:

@@ -142,6 +142,7 @@ _BY_REASON: Dict[str, Type[CoveError]] = {
     "session_expired": SessionNotFoundError,
     "session_closed": SessionNotFoundError,
     "node_lost": SessionNotFoundError,
+    "volume_overrun": SessionNotFoundError,
     "connection": ServerConnectionError,
     "provider_down": ServerConnectionError,
     "configuration": ConfigurationError,

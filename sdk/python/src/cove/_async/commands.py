@@ -6,7 +6,7 @@ import codecs
 import time
 from typing import TYPE_CHECKING, Any, Awaitable, Callable, Dict, List, Mapping, Optional, Sequence, Type, Union
 
-from .._errors import ServerConnectionError, UnavailableError, invalid_field
+from .._errors import NotFoundError, ServerConnectionError, UnavailableError, invalid_field
 from .._models import Chunk, Execution, OutputPage, ProcessInfo, chunk, execution, output_page, process_info
 from .._wire import Json, command_of, text_or_base64, without_none
 from .stream import Source, pause, pieces
@@ -308,7 +308,7 @@ class AsyncCommands:
         for info in await self._listed(session_id):
             if info.pid == pid:
                 return AsyncProcess(self._sandbox, session_id, info)
-        raise invalid_field("pid", f"there is no program {pid} in this sandbox")
+        raise NotFoundError(f"there is no process {pid} in this session", remedy="list has those that there are")
 
     async def output(
         self, output_id: str, *, stream: Optional[str] = None, offset: int = 0, limit: Optional[int] = None, grep: Optional[str] = None

@@ -30,6 +30,7 @@ class AsyncConnection:
         self.stream = stream
         self.host = host
         self.buffer = bytearray()
+        self.of_caller: Optional[BaseException] = None  # what a body raised that was to be sent
 
     async def exchange(
         self, method: str, target: str, headers: Mapping[str, str], body: Union[bytes, AsyncIterator[bytes], None], timeout: Optional[float]
@@ -56,11 +57,20 @@ class AsyncConnection:
 
     async def _pour(self, body: AsyncIterator[bytes]) -> bool:
         """Send a body in chunks, up to an answer that comes before its end."""
+        while True:
+            try:
+                piece = await body.__anext__()
+            except StopAsyncIteration:
+                return await self._sent(b"0\r\n\r\n")
+            except BaseException as err:
+                self.of_caller = err
+                raise
+            if piece and not await self._sent(b"%x\r\n%b\r\n" % (len(piece), piece)):
+                return False
+
+    async def _sent(self, data: bytes) -> bool:
         try:
-            async for piece in body:
-                if piece and not await self.stream.send(b"%x\r\n%b\r\n" % (len(piece), piece), until_answer=True):
-                    return False
-            return await self.stream.send(b"0\r\n\r\n", until_answer=True)
+            return await self.stream.send(data, until_answer=True)
         except (BrokenPipeError, ConnectionResetError):
             return False  # who hangs up may have said why
 

@@ -160,7 +160,8 @@ class AsyncTransport:
         except BaseException as err:
             # Also a caller that leaves: the server ends what it does for it.
             connection.stream.abort()
-            self.explain(err)
+            if err is not connection.of_caller:
+                self.explain(err)
             raise
 
     async def _greet(self) -> None:

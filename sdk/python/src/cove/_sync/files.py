@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 from typing import IO, TYPE_CHECKING, Iterator, Callable, List, Optional, Type, Union
 
-from .._errors import NotFoundError, invalid_field
+from .._errors import NotFoundError, SessionNotFoundError, invalid_field
 from .._models import FileChange, FileInfo, Link, file_change, file_info, pick
 from .._wire import Json, text_or_base64, without_none
 from .http import Response
@@ -181,9 +181,9 @@ class Files:
         """Whether something is at a path."""
         try:
             self.stat(path)
-        except NotFoundError as err:
-            if err.reason in ("no_such_session", "session_expired", "session_closed", "node_lost"):
-                raise
+        except SessionNotFoundError:
+            raise
+        except NotFoundError:
             return False
         return True
 

@@ -31,6 +31,7 @@ class Connection:
         self.stream = stream
         self.host = host
         self.buffer = bytearray()
+        self.of_caller: Optional[BaseException] = None  # what a body raised that was to be sent
 
     def exchange(
         self, method: str, target: str, headers: Mapping[str, str], body: Union[bytes, Iterator[bytes], None], timeout: Optional[float]
@@ -57,11 +58,20 @@ class Connection:
 
     def _pour(self, body: Iterator[bytes]) -> bool:
         """Send a body in chunks, up to an answer that comes before its end."""
+        while True:
+            try:
+                piece = body.__next__()
+            except StopIteration:
+                return self._sent(b"0\r\n\r\n")
+            except BaseException as err:
+                self.of_caller = err
+                raise
+            if piece and not self._sent(b"%x\r\n%b\r\n" % (len(piece), piece)):
+                return False
+
+    def _sent(self, data: bytes) -> bool:
         try:
-            for piece in body:
-                if piece and not self.stream.send(b"%x\r\n%b\r\n" % (len(piece), piece), until_answer=True):
-                    return False
-            return self.stream.send(b"0\r\n\r\n", until_answer=True)
+            return self.stream.send(data, until_answer=True)
         except (BrokenPipeError, ConnectionResetError):
             return False  # who hangs up may have said why
 

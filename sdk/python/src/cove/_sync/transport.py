@@ -161,7 +161,8 @@ class Transport:
         except BaseException as err:
             # Also a caller that leaves: the server ends what it does for it.
             connection.stream.abort()
-            self.explain(err)
+            if err is not connection.of_caller:
+                self.explain(err)
             raise
 
     def _greet(self) -> None:
