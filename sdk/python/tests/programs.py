@@ -34,6 +34,21 @@ class Programs(unittest.IsolatedAsyncioTestCase):
                         await process.send_stdin("go\n")
         self.assertEqual("".join(heard), "ready\ngo\n")
 
+    async def test_input_and_output_pass_each_other(self) -> None:
+        piece, heard = b"0123456789abcdef" * (1 << 12), [0]
+
+        def count(text: str) -> None:
+            heard[0] += len(text)
+
+        async with await AsyncSandbox.create() as sandbox:
+            # More than all buffers on the way hold: who sends must listen meanwhile.
+            x = await sandbox.commands.run("cat", stdin=(piece for _ in range(256)), max_output=64 << 20, on_stdout=count)
+            self.assertEqual((x.exit_code, heard[0]), (0, 256 * len(piece)))
+            # A program that wants no more ends, however much there is.
+            x = await sandbox.commands.run("head -c 5", stdin=(piece for _ in range(1 << 20)))
+            self.assertEqual((x.exit_code, x.stdout), (0, "01234"))
+            self.assertTrue((await sandbox.commands.run("true")).ok)
+
     async def test_a_terminal(self) -> None:
         async with await AsyncSandbox.create() as sandbox:
             terminal = await sandbox.terminals.create(cols=111, rows=33)

@@ -37,21 +37,29 @@ class Programs(unittest.IsolatedAsyncioTestCase):
             self.assertEqual((await sandbox.commands.run("wc -c", stdin=long)).stdout.strip(), str(len(long)))
             # A program that does not read its input ends all the same.
             self.assertEqual((await sandbox.commands.run("exit 5", stdin=[b"x"] * 3)).exit_code, 5)
+            self.assertEqual(await sandbox.commands.list(), [])
+            with self.assertRaises(InvalidError):
+                await sandbox.commands.run("cat", stdin=7)
 
     async def test_a_source_that_fails_ends_the_program(self) -> None:
-        def broken() -> Any:
-            yield b"x"
-            raise ZeroDivisionError
+        for why in (ZeroDivisionError(), TimeoutError("a slow disk"), BrokenPipeError("a pipe")):
+            async with await AsyncSandbox.create() as sandbox:
 
-        async with await AsyncSandbox.create() as sandbox:
-            with self.assertRaises(ZeroDivisionError):
-                await sandbox.commands.run("cat; sleep 600", stdin=broken())
-            for _ in range(200):
-                if not any(p.running for p in await sandbox.commands.list()):
-                    break
-                await pause(0.05)
-            else:
-                self.fail("the program runs on")
+                async def broken(sandbox: AsyncSandbox = sandbox, why: Exception = why) -> Any:
+                    yield b"x"
+                    while not await sandbox.files.exists("began"):
+                        await pause(0.05)
+                    raise why
+
+                with self.assertRaises(type(why)) as caught:
+                    await sandbox.commands.run("echo > began; cat; sleep 600", stdin=broken())
+                self.assertIs(caught.exception, why)
+                for _ in range(400):
+                    if not (await sandbox.info()).busy:
+                        break
+                    await pause(0.05)
+                else:
+                    self.fail("the program runs on")
 
     async def test_a_failure_as_an_exception(self) -> None:
         async with await AsyncSandbox.create() as sandbox:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import unittest
+from typing import AsyncIterator
 
 import both_ways
 import cove
@@ -17,6 +19,19 @@ _waiting = both_ways.waiting("programs")
 
 class WaitingPrograms(_waiting.Programs):  # type: ignore[name-defined,misc]
     pass
+
+
+class Following(unittest.IsolatedAsyncioTestCase):
+    async def test_input_that_depends_on_output(self) -> None:
+        ready = asyncio.Event()
+
+        async def answer() -> AsyncIterator[bytes]:
+            await ready.wait()
+            yield b"it\n"
+
+        async with await cove.AsyncSandbox.create() as sandbox:
+            x = await sandbox.commands.run("echo ready; read x; echo got $x", stdin=answer(), on_stdout=lambda _: ready.set())
+            self.assertEqual(x.stdout, "ready\ngot it\n")
 
 
 class Restart(unittest.TestCase):

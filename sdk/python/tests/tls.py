@@ -21,6 +21,10 @@ class TLS(unittest.IsolatedAsyncioTestCase):
                 heard = []
                 await sandbox.commands.run("echo 1; echo 2", on_stdout=heard.append)
                 self.assertEqual("".join(heard), "1\n2\n")
+                # Input is sent while output comes, in one stream of TLS.
+                heard.clear()
+                await sandbox.commands.run("cat", stdin=[b"0123456789abcdef" * 4096] * 64, max_output=64 << 20, on_stdout=heard.append)
+                self.assertEqual(sum(map(len, heard)), 4 << 20)
 
     async def test_nobody_else_is_trusted(self) -> None:
         async with AsyncClient() as client:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import codecs
 import time
-from typing import TYPE_CHECKING, Any, Awaitable, Callable, Dict, List, Mapping, Optional, Sequence, Type, Union
+from typing import TYPE_CHECKING, Any, AsyncIterator, Awaitable, Callable, Dict, List, Mapping, Optional, Sequence, Type, Union
 
 from .._errors import NotFoundError, ServerConnectionError, UnavailableError, invalid_field
 from .._models import Chunk, Execution, OutputPage, ProcessInfo, chunk, execution, output_page, process_info
 from .._wire import Json, command_of, text_or_base64, without_none
+from .http import AsyncFollowing
 from .stream import Source, pause, pieces
-from .transport import AsyncEvents, at
+from .transport import AsyncEvents, at, encoded
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 SHELL = "if command -v bash >/dev/null; then exec bash -i; else exec sh -i; fi"
 INLINE = 1 << 20  # bytes of input that go along in a request
+EXEC = "application/x-cove-exec"  # a request on one line, and the input after it
 Command = Union[str, Sequence[str]]
 OnText = Callable[[str], None]
 
@@ -146,15 +148,13 @@ class AsyncProcess:
 
     async def send_stdin(self, data: Union[str, bytes], *, eof: bool = False) -> None:
         """Write to its input, and close that with eof. Long input goes in several requests."""
-        rest = data.encode() if isinstance(data, str) else bytes(data)
-        while True:
-            piece, rest = rest[:INLINE], rest[INLINE:]
-            body = text_or_base64("data", piece)
-            if eof and not rest:
+        whole = data.encode() if isinstance(data, str) else bytes(data)
+        # Nothing is sent as well: it closes the input, and says whether the program is there.
+        for done in range(0, len(whole) or 1, INLINE):
+            body = text_or_base64("data", whole[done : done + INLINE])
+            if eof and done + INLINE >= len(whole):
                 body["eof"] = True
             await self._transport.tell("POST", self._at("/input"), json_body=body)
-            if not rest:
-                return
 
     async def close_stdin(self) -> None:
         """Close its input."""
@@ -185,6 +185,18 @@ def asked(command: Command, workdir: Optional[str], env: Optional[Mapping[str, s
     return without_none({"command": words, "workdir": workdir, "env": dict(env) if env else None, "timeout": timeout, **more})
 
 
+def _with_input(request: Json, stdin: Source) -> AsyncFollowing:
+    """A request on one line, with the input after it while the program runs."""
+    head, _ = encoded(request, None)
+
+    async def all_of_it() -> AsyncIterator[bytes]:
+        yield (head or b"") + b"\n"
+        async for piece in pieces(stdin):
+            yield piece
+
+    return AsyncFollowing(all_of_it())
+
+
 class AsyncCommands:
     """Programs in one sandbox."""
 
@@ -210,31 +222,38 @@ class AsyncCommands:
         """Run a program to its end: a line for the shell, or a list of words.
 
         One that fails is a result. Who leaves ends it. Input is text, bytes, an open
-        file or pieces; what is not in memory is never held whole.
+        file or pieces; what is not in memory is never held whole. It is sent while
+        output comes; without asyncio none is handed on while a source makes us wait.
         """
         request = asked(command, workdir, env, timeout, max_output=max_output)
         if isinstance(stdin, (str, bytes, bytearray, memoryview)) and len(stdin) <= INLINE:
             request.update(text_or_base64("stdin", stdin if isinstance(stdin, str) else bytes(stdin)))
-        elif stdin is not None:
-            return await self._poured(request, stdin, on_stdout, on_stderr)
+            stdin = None
+        elif stdin is not None and not any(hasattr(stdin, name) for name in ("read", "__aiter__", "__iter__")):
+            raise invalid_field("stdin", "must be text, bytes, an open file or pieces of bytes")
         texts = Texts(on_stdout, on_stderr)
-        streamed = on_stdout is not None or on_stderr is not None
+        streamed = on_stdout is not None or on_stderr is not None or stdin is not None
 
         async def once(session_id: str, headers: Dict[str, str]) -> Execution:
             path = self._at("/execute", session_id)
             if not streamed:
                 return execution(await self._sandbox.client.transport.get("POST", path, json_body=request, headers=headers))
-            return await self._streamed(path, request, headers, texts)
+            return await self._streamed(path, request, headers, texts, stdin)
 
-        return await self._sandbox.once(once, lambda: not texts.told, auto_retry)
+        # Input that was read from somewhere is not there a second time.
+        return await self._sandbox.once(once, lambda: not texts.told and stdin is None, auto_retry)
 
-    async def _streamed(self, path: str, request: Json, headers: Dict[str, str], texts: Texts) -> Execution:
-        events = await self._sandbox.client.transport.follow("POST", path, ("exit",), json_body=request, headers=headers)
+    async def _streamed(self, path: str, request: Json, headers: Dict[str, str], texts: Texts, stdin: Optional[Source]) -> Execution:
+        transport = self._sandbox.client.transport
+        if stdin is None:
+            events = await transport.follow("POST", path, ("exit",), json_body=request, headers=headers)
+        else:
+            events = await transport.follow("POST", path, ("exit",), body=_with_input(request, stdin), headers={**headers, "Content-Type": EXEC})
         try:
             while True:
                 event = await events.next()
                 if event is None:
-                    raise self._sandbox.client.transport.strange("no end")
+                    raise transport.strange("no end")
                 if event.name in ("stdout", "stderr"):
                     texts.take(chunk(event.name, events.parsed(event)))
                 elif event.name == "exit":
@@ -242,33 +261,6 @@ class AsyncCommands:
                     return execution(events.parsed(event))
         finally:
             await events.aclose()
-
-    async def _poured(self, request: Json, stdin: Source, on_stdout: Optional[OnText], on_stderr: Optional[OnText]) -> Execution:
-        """Run a program whose input comes piece by piece, and end it with its caller."""
-        process = await self._start({**request, "keep_stdin": True}, None)
-        if process.info.result is not None:
-            return process.info.result
-        try:
-            source = [stdin.encode()] if isinstance(stdin, str) else [bytes(stdin)] if isinstance(stdin, (bytes, bytearray, memoryview)) else stdin
-            try:
-                async for piece in pieces(source):
-                    await process.send_stdin(piece)
-                await process.close_stdin()
-            except ServerConnectionError:
-                raise
-            except Exception as err:
-                if getattr(err, "code", "") not in ("conflict", "not_found"):
-                    raise  # and else it has ended and wants no more
-            return await process.wait(on_stdout=on_stdout, on_stderr=on_stderr)
-        except BaseException:
-            await self._ended(process)
-            raise
-
-    async def _ended(self, process: AsyncProcess) -> None:
-        try:
-            await process.kill()
-        except Exception:  # noqa: S110: the first exception is the one to tell
-            pass
 
     async def start(
         self,

@@ -8,9 +8,9 @@ from typing import IO, TYPE_CHECKING, AsyncIterator, Callable, List, Optional, T
 from .._errors import NotFoundError, SessionNotFoundError, invalid_field
 from .._models import FileChange, FileInfo, Link, file_change, file_info, pick
 from .._wire import Json, text_or_base64, without_none
-from .http import AsyncResponse
+from .http import AsyncResponse, Body
 from .stream import PIECE, Source, blocking, pieces
-from .transport import BYTES, TAR, AsyncEvents, Body, at
+from .transport import BYTES, TAR, AsyncEvents, at
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -226,7 +226,7 @@ def counted(data: Source, on_progress: Optional[OnProgress]) -> Body:
     if isinstance(data, bytes):
         if len(data) <= PIECE and on_progress is None:
             return data
-        return _counting(_sliced(data), len(data), on_progress)
+        return _counting(data, len(data), on_progress)
     if not any(hasattr(data, name) for name in ("read", "__aiter__", "__iter__")):
         raise invalid_field("data", "must be text, bytes, an open file or pieces of bytes")
     total: Optional[int] = None
@@ -236,11 +236,6 @@ def counted(data: Source, on_progress: Optional[OnProgress]) -> Body:
         except (OSError, ValueError):
             pass
     return _counting(data, total, on_progress)
-
-
-def _sliced(data: bytes) -> List[bytes]:
-    view = memoryview(data)
-    return [view[i : i + PIECE] for i in range(0, len(view), PIECE)]  # type: ignore[misc]
 
 
 async def _counting(source: Source, total: Optional[int], on_progress: Optional[OnProgress]) -> AsyncIterator[bytes]:

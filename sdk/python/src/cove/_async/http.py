@@ -13,6 +13,7 @@ from .stream import AsyncStream
 
 MAX_HEAD = 64 << 10
 MAX_LINE = 4 << 10
+LAST_CHUNK = b"0\r\n\r\n"
 
 
 class NotHTTP(Exception):
@@ -23,6 +24,24 @@ class BrokenOff(Exception):
     """The connection ended before the answer was whole."""
 
 
+class AsyncFollowing:
+    """A body that is sent while the answer comes already."""
+
+    def __init__(self, pieces: AsyncIterator[bytes]) -> None:
+        self.pieces = pieces
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """The body as it travels."""
+        async for piece in self.pieces:
+            if piece:
+                yield _chunk(piece)
+        yield LAST_CHUNK
+
+
+# What goes along with a request.
+Body = Union[bytes, AsyncIterator[bytes], AsyncFollowing, None]
+
+
 class AsyncConnection:
     """A stream on which requests are made one after the other."""
 
@@ -30,11 +49,8 @@ class AsyncConnection:
         self.stream = stream
         self.host = host
         self.buffer = bytearray()
-        self.of_caller: Optional[BaseException] = None  # what a body raised that was to be sent
 
-    async def exchange(
-        self, method: str, target: str, headers: Mapping[str, str], body: Union[bytes, AsyncIterator[bytes], None], timeout: Optional[float]
-    ) -> "AsyncResponse":
+    async def exchange(self, method: str, target: str, headers: Mapping[str, str], body: Body, timeout: Optional[float]) -> "AsyncResponse":
         """Send a request, and return the answer when its head is there."""
         head = [f"{method} {target} HTTP/1.1\r\nHost: {self.host}\r\n"]
         head += [f"{name}: {value}\r\n" for name, value in headers.items()]
@@ -49,7 +65,11 @@ class AsyncConnection:
         else:
             head.append("Transfer-Encoding: chunked\r\n\r\n")
             await self.stream.send("".join(head).encode("latin-1"))
-            whole = await self._pour(body)
+            whole = True
+            if isinstance(body, AsyncFollowing):
+                self.stream.pour(body.chunks())
+            else:
+                whole = await self._pour(body)
         status, got = await self._head(timeout)
         while 100 <= status < 200 and status != 101:
             status, got = await self._head(timeout)
@@ -61,11 +81,11 @@ class AsyncConnection:
             try:
                 piece = await body.__anext__()
             except StopAsyncIteration:
-                return await self._sent(b"0\r\n\r\n")
+                return await self._sent(LAST_CHUNK)
             except BaseException as err:
-                self.of_caller = err
+                self.stream.of_caller = err
                 raise
-            if piece and not await self._sent(b"%x\r\n%b\r\n" % (len(piece), piece)):
+            if piece and not await self._sent(_chunk(piece)):
                 return False
 
     async def _sent(self, data: bytes) -> bool:
@@ -186,3 +206,7 @@ class AsyncResponse:
             got += data
             if len(got) > most:
                 raise OverflowError("the answer is too large")
+
+
+def _chunk(piece: bytes) -> bytes:
+    return b"%x\r\n%b\r\n" % (len(piece), piece)

@@ -32,6 +32,10 @@ class AsyncStream(asyncio.Protocol):
         self._held = self._full = False
         self._reader: Optional["asyncio.Future[None]"] = None
         self._writer: Optional["asyncio.Future[None]"] = None
+        self._pouring: Optional["asyncio.Task[None]"] = None
+        self._stopped = False  # nobody wants more to be poured
+        self.unsent = False  # not all that was poured has gone
+        self.of_caller: Optional[BaseException] = None  # what a source raised that was to be sent
 
     @classmethod
     async def connect(cls, address: Address, timeout: float, context: Optional[ssl.SSLContext]) -> "AsyncStream":
@@ -90,7 +94,7 @@ class AsyncStream(asyncio.Protocol):
 
     async def recv(self, timeout: Optional[float] = None) -> bytes:
         """What has come, at least a byte; nothing at the end."""
-        while not self._buffer and not self._over:
+        while not self._buffer and not self._over and self.of_caller is None:
             self._reader = self._loop.create_future()
             try:
                 if timeout is None:
@@ -101,6 +105,8 @@ class AsyncStream(asyncio.Protocol):
                 raise TimeoutError("no sign of life") from None
             finally:
                 self._reader = None
+        if self.of_caller is not None:
+            raise self.of_caller
         if not self._buffer and self._fault is not None:
             raise ConnectionResetError(str(self._fault)) from self._fault
         data = bytes(self._buffer)
@@ -128,6 +134,37 @@ class AsyncStream(asyncio.Protocol):
                 self._writer = None
         return True
 
+    def pour(self, source: AsyncIterator[bytes]) -> None:
+        """Send what comes from a source while an answer is read, and let what the
+        source raises be raised where that is."""
+        self.unsent = True
+        self._pouring = self._loop.create_task(self._pour(source))
+
+    async def _pour(self, source: AsyncIterator[bytes]) -> None:
+        while True:
+            try:
+                piece = await source.__anext__()
+            except StopAsyncIteration:
+                self.unsent = False
+                return
+            except BaseException as err:
+                if not self._stopped:
+                    self.of_caller = err
+                    self._wake()
+                if isinstance(err, Exception):
+                    return
+                raise
+            try:
+                await self.send(piece)
+            except OSError:
+                return  # who hangs up may have said why
+
+    def stop_pouring(self) -> None:
+        """Send no more of what was poured."""
+        self._stopped = True
+        if self._pouring is not None:
+            self._pouring.cancel()
+
     def readable(self) -> bool:
         """Whether something has come, the end included, or nobody can use this any more."""
         if self._buffer or self._over or self._loop is not asyncio.get_running_loop():
@@ -149,6 +186,7 @@ class AsyncStream(asyncio.Protocol):
     def abort(self) -> None:
         """Close it at once."""
         try:
+            self.stop_pouring()
             self._transport.abort()
         except RuntimeError:  # its loop has ended, and it with that
             pass
@@ -182,7 +220,12 @@ async def pause(seconds: float) -> None:
 
 async def pieces(source: Source) -> AsyncIterator[bytes]:
     """What is to be sent, piece by piece; a file is never held whole."""
-    if hasattr(source, "read"):
+    if isinstance(source, str):
+        source = source.encode()
+    if isinstance(source, (bytes, bytearray, memoryview)):
+        for done in range(0, len(source), PIECE):
+            yield bytes(source[done : done + PIECE])
+    elif hasattr(source, "read"):
         while True:
             piece = await blocking(lambda: source.read(PIECE))
             if not piece:

@@ -10,7 +10,7 @@ import json
 import os
 import time
 import warnings
-from typing import TYPE_CHECKING, Any, AsyncIterator, List, Mapping, Optional, Tuple, Union
+from typing import TYPE_CHECKING, Any, List, Mapping, Optional, Tuple
 from urllib.parse import quote, urlencode
 
 from .._errors import (
@@ -27,7 +27,7 @@ from .._settings import Target
 from .._sse import Event, Parser, TooLarge
 from .._version import VERSION
 from .._wire import Json
-from .http import AsyncConnection, AsyncResponse, BrokenOff, NotHTTP
+from .http import AsyncConnection, AsyncResponse, Body, BrokenOff, NotHTTP
 from .stream import AsyncStream, blocking, pause
 
 if TYPE_CHECKING:
@@ -42,8 +42,6 @@ JSON = "application/json"
 EVENTS = "text/event-stream"
 BYTES = "application/octet-stream"
 TAR = "application/x-tar"
-
-Body = Union[bytes, AsyncIterator[bytes], None]
 
 
 def at(*parts: str) -> str:
@@ -133,6 +131,7 @@ class AsyncTransport:
         response = await self._exchange(method, target, self._headers(headers, accept), body)
         if (200 <= response.status < 300 or response.status == 101) and response.media == (accept or response.media):
             return response
+        response.connection.stream.stop_pouring()
         try:
             told = await self._problem(response)
         except BaseException:
@@ -160,7 +159,7 @@ class AsyncTransport:
         except BaseException as err:
             # Also a caller that leaves: the server ends what it does for it.
             connection.stream.abort()
-            if err is not connection.of_caller:
+            if err is not connection.stream.of_caller:
                 self.explain(err)
             raise
 
@@ -183,8 +182,9 @@ class AsyncTransport:
 
     def over(self, response: AsyncResponse) -> None:
         """Let go of an answer that was read; its connection is used again."""
-        if response.done and response.keep and len(self._idle) < MOST_IDLE and not response.connection.buffer:
-            self._idle.append((response.connection, time.monotonic()))
+        connection = response.connection
+        if response.done and response.keep and len(self._idle) < MOST_IDLE and not connection.buffer and not connection.stream.unsent:
+            self._idle.append((connection, time.monotonic()))
         else:
             self.drop(response)
 
@@ -327,6 +327,8 @@ class AsyncEvents:
                 raise self._told(event)
         except BaseException as err:
             await self.aclose()
+            if err is self._response.connection.stream.of_caller:
+                raise
             if isinstance(err, TimeoutError) and not isinstance(err, CoveError):
                 raise self._transport.silent() from err
             if isinstance(err, TooLarge):
@@ -340,8 +342,9 @@ class AsyncEvents:
 
     async def _end(self) -> None:
         """Read on to the end of the body, which is there, so that the connection stays."""
+        self._response.connection.stream.stop_pouring()
         try:
-            while await self._response.piece(1.0):
+            while not self._response.connection.stream.unsent and await self._response.piece(1.0):
                 pass
         except (BrokenOff, OSError):
             pass

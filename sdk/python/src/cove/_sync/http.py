@@ -14,6 +14,7 @@ from .stream import Stream
 
 MAX_HEAD = 64 << 10
 MAX_LINE = 4 << 10
+LAST_CHUNK = b"0\r\n\r\n"
 
 
 class NotHTTP(Exception):
@@ -24,6 +25,24 @@ class BrokenOff(Exception):
     """The connection ended before the answer was whole."""
 
 
+class Following:
+    """A body that is sent while the answer comes already."""
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self.pieces = pieces
+
+    def chunks(self) -> Iterator[bytes]:
+        """The body as it travels."""
+        for piece in self.pieces:
+            if piece:
+                yield _chunk(piece)
+        yield LAST_CHUNK
+
+
+# What goes along with a request.
+Body = Union[bytes, Iterator[bytes], Following, None]
+
+
 class Connection:
     """A stream on which requests are made one after the other."""
 
@@ -31,11 +50,8 @@ class Connection:
         self.stream = stream
         self.host = host
         self.buffer = bytearray()
-        self.of_caller: Optional[BaseException] = None  # what a body raised that was to be sent
 
-    def exchange(
-        self, method: str, target: str, headers: Mapping[str, str], body: Union[bytes, Iterator[bytes], None], timeout: Optional[float]
-    ) -> "Response":
+    def exchange(self, method: str, target: str, headers: Mapping[str, str], body: Body, timeout: Optional[float]) -> "Response":
         """Send a request, and return the answer when its head is there."""
         head = [f"{method} {target} HTTP/1.1\r\nHost: {self.host}\r\n"]
         head += [f"{name}: {value}\r\n" for name, value in headers.items()]
@@ -50,7 +66,11 @@ class Connection:
         else:
             head.append("Transfer-Encoding: chunked\r\n\r\n")
             self.stream.send("".join(head).encode("latin-1"))
-            whole = self._pour(body)
+            whole = True
+            if isinstance(body, Following):
+                self.stream.pour(body.chunks())
+            else:
+                whole = self._pour(body)
         status, got = self._head(timeout)
         while 100 <= status < 200 and status != 101:
             status, got = self._head(timeout)
@@ -62,11 +82,11 @@ class Connection:
             try:
                 piece = body.__next__()
             except StopIteration:
-                return self._sent(b"0\r\n\r\n")
+                return self._sent(LAST_CHUNK)
             except BaseException as err:
-                self.of_caller = err
+                self.stream.of_caller = err
                 raise
-            if piece and not self._sent(b"%x\r\n%b\r\n" % (len(piece), piece)):
+            if piece and not self._sent(_chunk(piece)):
                 return False
 
     def _sent(self, data: bytes) -> bool:
@@ -187,3 +207,7 @@ class Response:
             got += data
             if len(got) > most:
                 raise OverflowError("the answer is too large")
+
+
+def _chunk(piece: bytes) -> bytes:
+    return b"%x\r\n%b\r\n" % (len(piece), piece)

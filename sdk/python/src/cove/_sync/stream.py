@@ -28,6 +28,10 @@ class Stream:
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
         self._early: Optional[bytes] = None  # what was read to see whether there is anything
+        self._source: Optional[Iterator[bytes]] = None  # what is poured
+        self._rest = memoryview(b"")  # of the piece that it gave last
+        self.unsent = False  # not all that was poured has gone
+        self.of_caller: Optional[BaseException] = None  # what a source raised that was to be sent
 
     @classmethod
     def connect(cls, address: Address, timeout: float, context: Optional["ssl.SSLContext"]) -> "Stream":
@@ -60,6 +64,10 @@ class Stream:
         if self._early is not None:
             early, self._early = self._early, None
             return early
+        while self._source is not None and not self.readable():
+            self._pour_on(self._source, timeout)
+        if self._early is not None:
+            return self.recv()
         self._sock.settimeout(timeout)
         try:
             return self._sock.recv(PIECE)
@@ -80,6 +88,41 @@ class Stream:
             view = view[self._sock.send(view[:PIECE]) :]
         return True
 
+    def pour(self, source: Iterator[bytes]) -> None:
+        """Send what comes from a source while an answer is read, and let what the
+        source raises be raised where that is. Who reads is who sends."""
+        self.unsent = True
+        self._source = source
+
+    def _pour_on(self, source: Iterator[bytes], timeout: Optional[float]) -> None:
+        """Send some of what is poured, unless something comes before there is room for it."""
+        if not self._rest:
+            try:
+                self._rest = memoryview(next(source))
+            except StopIteration:
+                self._source, self.unsent = None, False
+                return
+            except BaseException as err:
+                self.of_caller = err
+                raise
+        ready = self._ready(select.POLLIN | select.POLLOUT, None if timeout is None else timeout * 1000)
+        if not ready:
+            raise TimeoutError("no sign of life")
+        if not ready & select.POLLOUT:
+            return
+        self._sock.settimeout(0)
+        try:
+            self._rest = self._rest[self._sock.send(self._rest[:PIECE]) :]
+        except (BrokenPipeError, ConnectionResetError):
+            self.stop_pouring()  # who hangs up may have said why
+        except OSError as err:
+            if not _later(err):
+                raise
+
+    def stop_pouring(self) -> None:
+        """Send no more of what was poured."""
+        self._source = None
+
     def _ready(self, events: int, wait: Optional[float]) -> int:
         poll = select.poll()
         poll.register(self._sock, events)
@@ -97,14 +140,12 @@ class Stream:
 
     def _decrypted(self) -> bool:
         """Whether what lies in a socket with TLS is for us and not TLS's own."""
-        import ssl
-
         self._sock.settimeout(0)
         try:
             self._early = self._sock.recv(PIECE)
-        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
-            return False
-        except OSError:
+        except OSError as err:
+            if _later(err):
+                return False
             self._early = b""
         return True
 
@@ -118,11 +159,21 @@ class Stream:
 
     def abort(self) -> None:
         """Close it at once, also while another thread reads."""
+        self.stop_pouring()
         try:
             self._sock.shutdown(socket.SHUT_RDWR)
         except OSError:
             pass
         self._sock.close()
+
+
+def _later(err: OSError) -> bool:
+    """Whether what could not be done at once can be done in a while."""
+    if isinstance(err, BlockingIOError):
+        return True
+    import ssl
+
+    return isinstance(err, (ssl.SSLWantReadError, ssl.SSLWantWriteError))
 
 
 class Lock:
@@ -150,7 +201,12 @@ def pause(seconds: float) -> None:
 
 def pieces(source: Source) -> Iterator[bytes]:
     """What is to be sent, piece by piece; a file is never held whole."""
-    if hasattr(source, "read"):
+    if isinstance(source, str):
+        source = source.encode()
+    if isinstance(source, (bytes, bytearray, memoryview)):
+        for done in range(0, len(source), PIECE):
+            yield bytes(source[done : done + PIECE])
+    elif hasattr(source, "read"):
         while True:
             piece = source.read(PIECE)
             if not piece:

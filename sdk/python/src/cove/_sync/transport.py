@@ -11,7 +11,7 @@ import json
 import os
 import time
 import warnings
-from typing import TYPE_CHECKING, Any, Iterator, List, Mapping, Optional, Tuple, Union
+from typing import TYPE_CHECKING, Any, List, Mapping, Optional, Tuple
 from urllib.parse import quote, urlencode
 
 from .._errors import (
@@ -28,7 +28,7 @@ from .._settings import Target
 from .._sse import Event, Parser, TooLarge
 from .._version import VERSION
 from .._wire import Json
-from .http import Connection, Response, BrokenOff, NotHTTP
+from .http import Connection, Response, Body, BrokenOff, NotHTTP
 from .stream import Stream, blocking, pause
 
 if TYPE_CHECKING:
@@ -43,8 +43,6 @@ JSON = "application/json"
 EVENTS = "text/event-stream"
 BYTES = "application/octet-stream"
 TAR = "application/x-tar"
-
-Body = Union[bytes, Iterator[bytes], None]
 
 
 def at(*parts: str) -> str:
@@ -134,6 +132,7 @@ class Transport:
         response = self._exchange(method, target, self._headers(headers, accept), body)
         if (200 <= response.status < 300 or response.status == 101) and response.media == (accept or response.media):
             return response
+        response.connection.stream.stop_pouring()
         try:
             told = self._problem(response)
         except BaseException:
@@ -161,7 +160,7 @@ class Transport:
         except BaseException as err:
             # Also a caller that leaves: the server ends what it does for it.
             connection.stream.abort()
-            if err is not connection.of_caller:
+            if err is not connection.stream.of_caller:
                 self.explain(err)
             raise
 
@@ -184,8 +183,9 @@ class Transport:
 
     def over(self, response: Response) -> None:
         """Let go of an answer that was read; its connection is used again."""
-        if response.done and response.keep and len(self._idle) < MOST_IDLE and not response.connection.buffer:
-            self._idle.append((response.connection, time.monotonic()))
+        connection = response.connection
+        if response.done and response.keep and len(self._idle) < MOST_IDLE and not connection.buffer and not connection.stream.unsent:
+            self._idle.append((connection, time.monotonic()))
         else:
             self.drop(response)
 
@@ -328,6 +328,8 @@ class Events:
                 raise self._told(event)
         except BaseException as err:
             self.close()
+            if err is self._response.connection.stream.of_caller:
+                raise
             if isinstance(err, TimeoutError) and not isinstance(err, CoveError):
                 raise self._transport.silent() from err
             if isinstance(err, TooLarge):
@@ -341,8 +343,9 @@ class Events:
 
     def _end(self) -> None:
         """Read on to the end of the body, which is there, so that the connection stays."""
+        self._response.connection.stream.stop_pouring()
         try:
-            while self._response.piece(1.0):
+            while not self._response.connection.stream.unsent and self._response.piece(1.0):
                 pass
         except (BrokenOff, OSError):
             pass
