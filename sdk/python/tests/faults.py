@@ -97,6 +97,14 @@ class Strangers(unittest.IsolatedAsyncioTestCase):
                 await sandbox.commands.run("x", on_stdout=print)
         self.assertIn("no sign of life for 0.2 s", caught.exception.message)
 
+    async def test_a_download_that_is_silent(self) -> None:
+        peer = Peer(lambda _: b"HTTP/1.1 200 OK\r\nContent-Type: application/octet-stream\r\nContent-Length: 9\r\n\r\nhalf", holds=True)
+        self.addCleanup(peer.close)
+        async with AsyncClient(peer.url, silence=0.2) as client:
+            with self.assertRaises(ServerConnectionError) as caught:
+                await AsyncSandbox(client, await self.record()).files.read_bytes("x")
+        self.assertIn("no sign of life for 0.2 s", caught.exception.message)
+
     async def record(self) -> Any:
         from cove import Session
 

@@ -7,6 +7,7 @@ import os
 import pathlib
 import random
 import re
+import socket
 import subprocess
 import sys
 import tempfile
@@ -63,6 +64,14 @@ class Addresses(unittest.TestCase):
     def test_a_key_with_a_line_in_it_is_none(self) -> None:
         with self.assertRaises(cove.ConfigurationError):
             cove.Client("http://h", "a\r\nX-Evil: 1")
+
+    def test_a_peer_that_is_gone_is_noticed_within_minutes(self) -> None:
+        with socket.socket() as sock:
+            _address.keep_alive(sock)
+            self.assertTrue(sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE))
+            if sys.platform == "linux":
+                first, every, times = (sock.getsockopt(socket.IPPROTO_TCP, o) for o in (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT))
+                self.assertLessEqual(first + every * times, 60)
 
 
 class Settings(unittest.TestCase):

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import socket
 from typing import NamedTuple, Optional
 from urllib.parse import unquote, urlsplit
 
 from ._errors import ConfigurationError, configuration
+
+# After so many seconds without a word a peer is asked whether it lives, so often, and so
+# many times. It is as long as a silent stream is borne.
+KEEP_ALIVE = {"TCP_KEEPIDLE": 15, "TCP_KEEPALIVE": 15, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 3}
 
 
 class Address(NamedTuple):
@@ -52,3 +57,13 @@ def check_key(key: str) -> str:
     if any(c <= " " or c > "~" for c in key):
         raise configuration("api_key", "is not a key: it holds spaces or characters that no key has")
     return key
+
+
+def keep_alive(sock: socket.socket) -> None:
+    """Notice a peer that is gone without a word, also while nobody sends. What the
+    system gives no say in stays as it is."""
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in KEEP_ALIVE.items():  # TCP_KEEPALIVE is TCP_KEEPIDLE, as macOS calls it
+        option = getattr(socket, name, None)
+        if option is not None:
+            sock.setsockopt(socket.IPPROTO_TCP, option, value)

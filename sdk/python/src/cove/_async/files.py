@@ -39,10 +39,10 @@ class AsyncDownload:
         if self._over:
             raise StopAsyncIteration
         try:
-            piece = await self._response.piece()
+            piece = await self._response.piece(self._transport.silence)
         except BaseException as err:
             await self.aclose()
-            self._transport.explain(err)
+            self._transport.explain_stream(err)
             raise
         if not piece:
             self._over = True

@@ -9,7 +9,7 @@ import socket
 import ssl
 from typing import Any, AsyncIterator, Callable, Optional, TypeVar
 
-from .._address import Address
+from .._address import Address, keep_alive
 
 HIGH = 1 << 20  # bytes that wait for a reader before the server is held up
 PIECE = 64 << 10
@@ -59,8 +59,7 @@ class AsyncStream(asyncio.Protocol):
         self._transport = transport
         sock = transport.get_extra_info("socket")
         if sock is not None and sock.family != socket.AF_UNIX:
-            # A server that is gone without a word is noticed in the end.
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            keep_alive(sock)
 
     def data_received(self, data: bytes) -> None:
         self._buffer += data

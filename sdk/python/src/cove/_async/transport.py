@@ -65,7 +65,7 @@ class AsyncTransport:
     def __init__(self, target: Target, connect_timeout: float, silence: float, request_timeout: Optional[float], context: "Optional[ssl.SSLContext]") -> None:
         self._target = target
         self._connect_timeout = connect_timeout
-        self._silence = silence
+        self.silence = silence
         self._request_timeout = request_timeout
         self._context = context
         self._idle: List[Tuple[AsyncConnection, float]] = []
@@ -230,7 +230,7 @@ class AsyncTransport:
         """Make a request whose answer is events, up to and with one that is named in last."""
         if body is None:
             body, headers = encoded(json_body, headers)
-        return AsyncEvents(self, await self.send(method, path, query=query, headers=headers, body=body, accept=EVENTS), last, self._silence)
+        return AsyncEvents(self, await self.send(method, path, query=query, headers=headers, body=body, accept=EVENTS), last, self.silence)
 
     async def close(self) -> None:
         """Close the connections that nobody uses."""
@@ -245,6 +245,12 @@ class AsyncTransport:
         told = self.fault(err)
         if told is not None:
             raise told from err
+
+    def explain_stream(self, err: BaseException) -> None:
+        """As explain, where the time that is over is that for a sign of life."""
+        if isinstance(err, TimeoutError) and not isinstance(err, CoveError):
+            raise self.silent() from err
+        self.explain(err)
 
     def fault(self, err: BaseException) -> Optional[CoveError]:
         """What a caller is told of an exception on the way; None: that one."""
@@ -262,7 +268,7 @@ class AsyncTransport:
 
     def silent(self) -> CoveError:
         """The exception of a stream without a sign of life."""
-        return ServerConnectionError(f"cove at {self.name} has given no sign of life for {self._silence:g} s", reason="connection", remedy=self._target.address.remedy)
+        return ServerConnectionError(f"cove at {self.name} has given no sign of life for {self.silence:g} s", reason="connection", remedy=self._target.address.remedy)
 
     def _unreachable(self, err: OSError) -> CoveError:
         why = f": {err.strerror}" if err.strerror else ""
@@ -329,11 +335,9 @@ class AsyncEvents:
             await self.aclose()
             if err is self._response.connection.stream.of_caller:
                 raise
-            if isinstance(err, TimeoutError) and not isinstance(err, CoveError):
-                raise self._transport.silent() from err
             if isinstance(err, TooLarge):
                 raise self._transport.strange("an event") from err
-            self._transport.explain(err)
+            self._transport.explain_stream(err)
             raise
         if event.name in self._last:
             self._ready = []

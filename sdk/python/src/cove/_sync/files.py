@@ -40,10 +40,10 @@ class Download:
         if self._over:
             raise StopIteration
         try:
-            piece = self._response.piece()
+            piece = self._response.piece(self._transport.silence)
         except BaseException as err:
             self.close()
-            self._transport.explain(err)
+            self._transport.explain_stream(err)
             raise
         if not piece:
             self._over = True

@@ -9,7 +9,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, Callable, Iterator, Optional, TypeVar
 
-from .._address import Address
+from .._address import Address, keep_alive
 
 if TYPE_CHECKING:
     import ssl
@@ -48,8 +48,7 @@ class Stream:
         sock = socket.create_connection((address.host, address.port), timeout)
         try:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            # A server that is gone without a word is noticed in the end.
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            keep_alive(sock)
             if address.tls:
                 import ssl
 
