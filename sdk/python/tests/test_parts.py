@@ -16,6 +16,7 @@ from unittest import mock
 
 import cove
 from cove import _address, _errors, _models, _settings, _sse, _wire
+from cove._async.stream import AsyncStream
 from cove._local import Home
 
 
@@ -168,6 +169,38 @@ class Values(unittest.TestCase):
         for bad in ("/a", "/a:/b:rx", ":/b", "/a:", "/a:/b:ro:x"):
             with self.assertRaises(cove.InvalidError):
                 volume_of(bad)
+
+
+class Streams(unittest.IsolatedAsyncioTestCase):
+    async def test_a_peer_that_sends_no_more_holds_up_who_writes(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            address = _address.parse_address("http://127.0.0.1:%d" % listener.getsockname()[1])
+            stream = await AsyncStream.connect(address, 10.0, None)
+            self.addCleanup(stream.abort)
+            with listener.accept()[0] as peer:
+                peer.shutdown(socket.SHUT_WR)
+                self.assertEqual(await stream.recv(10.0), b"")
+                for _ in range(256):
+                    try:
+                        await asyncio.wait_for(stream.send(bytes(1 << 20)), 0.5)
+                    except asyncio.TimeoutError:
+                        break
+                else:
+                    self.fail("who reads nothing is sent all of it")
+                reading = asyncio.ensure_future(asyncio.get_running_loop().run_in_executor(None, _drain, peer))
+                await stream.send(b"last")
+                stream.finish()
+                self.assertTrue((await reading).endswith(b"last"))
+
+
+def _drain(peer: socket.socket) -> bytes:
+    """The end of all that comes."""
+    end = b""
+    while True:
+        piece = peer.recv(1 << 20)
+        if not piece:
+            return end
+        end = (end + piece)[-10:]
 
 
 class Package(unittest.TestCase):

@@ -27,7 +27,8 @@ class AsyncStream(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._transport: Any = None
         self._buffer = bytearray()
-        self._over = False
+        self._eof = False  # nothing more comes; what is sent may still arrive
+        self._lost = False  # nothing goes either way
         self._fault: Optional[BaseException] = None
         self._held = self._full = False
         self._reader: Optional["asyncio.Future[None]"] = None
@@ -69,12 +70,12 @@ class AsyncStream(asyncio.Protocol):
         self._wake()
 
     def eof_received(self) -> bool:
-        self._over = True
+        self._eof = True
         self._wake()
         return True  # a port may still be written to
 
     def connection_lost(self, exc: Optional[BaseException]) -> None:
-        self._over, self._fault = True, exc
+        self._eof, self._lost, self._fault = True, True, exc
         self._wake()
 
     def pause_writing(self) -> None:
@@ -93,7 +94,7 @@ class AsyncStream(asyncio.Protocol):
 
     async def recv(self, timeout: Optional[float] = None) -> bytes:
         """What has come, at least a byte; nothing at the end."""
-        while not self._buffer and not self._over and self.of_caller is None:
+        while not self._buffer and not self._eof and self.of_caller is None:
             self._reader = self._loop.create_future()
             try:
                 if timeout is None:
@@ -112,7 +113,7 @@ class AsyncStream(asyncio.Protocol):
         self._buffer.clear()
         if self._held:
             self._held = False
-            if not self._over:
+            if not self._eof:
                 self._transport.resume_reading()
         return data
 
@@ -123,7 +124,7 @@ class AsyncStream(asyncio.Protocol):
         if until_answer and self.readable():
             return False
         self._transport.write(data)
-        while self._full and not self._over:
+        while self._full and not self._lost:
             if until_answer and self.readable():
                 return False
             self._writer = self._loop.create_future()
@@ -166,7 +167,7 @@ class AsyncStream(asyncio.Protocol):
 
     def readable(self) -> bool:
         """Whether something has come, the end included, or nobody can use this any more."""
-        if self._buffer or self._over or self._loop is not asyncio.get_running_loop():
+        if self._buffer or self._eof or self._loop is not asyncio.get_running_loop():
             return True
         if self._transport.get_extra_info("ssl_object") is not None:
             return False  # what lies in its socket may be TLS's own
