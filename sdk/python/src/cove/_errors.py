@@ -201,3 +201,8 @@ def invalid_field(field: str, what: str) -> InvalidError:
 def configuration(field: str, what: str, remedy: str = "") -> ConfigurationError:
     """The exception for a setting that does not fit."""
     return ConfigurationError(f"{field}: {what}", reason="configuration", remedy=remedy, details={"field": field})
+
+
+def one_way_over_tls() -> UnsupportedError:
+    """The exception for who ends what is sent, and not what comes, where TLS knows but one end."""
+    return UnsupportedError("a connection over TLS cannot be ended one way alone", remedy="close it, or reach the server over http or its unix socket")

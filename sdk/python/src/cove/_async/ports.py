@@ -34,7 +34,8 @@ class AsyncPort:
         await self._stream.send(data)
 
     async def finish(self) -> None:
-        """End what is sent, and leave the other way open."""
+        """End what is sent, and leave the other way open. Over https that cannot be
+        done, and UnsupportedError is raised."""
         self._stream.finish()
 
     async def aclose(self) -> None:

@@ -10,6 +10,7 @@ import ssl
 from typing import Any, AsyncIterator, Callable, Optional, TypeVar
 
 from .._address import Address, keep_alive
+from .._errors import one_way_over_tls
 
 HIGH = 1 << 20  # bytes that wait for a reader before the server is held up
 PIECE = 64 << 10
@@ -72,7 +73,7 @@ class AsyncStream(asyncio.Protocol):
     def eof_received(self) -> bool:
         self._eof = True
         self._wake()
-        return True  # a port may still be written to
+        return not self._tls()  # a port may still be written to
 
     def connection_lost(self, exc: Optional[BaseException]) -> None:
         self._eof, self._lost, self._fault = True, True, exc
@@ -169,7 +170,7 @@ class AsyncStream(asyncio.Protocol):
         """Whether something has come, the end included, or nobody can use this any more."""
         if self._buffer or self._eof or self._loop is not asyncio.get_running_loop():
             return True
-        if self._transport.get_extra_info("ssl_object") is not None:
+        if self._tls():
             return False  # what lies in its socket may be TLS's own
         # What has come while the loop was busy with something else counts, too.
         poll = select.poll()
@@ -177,8 +178,13 @@ class AsyncStream(asyncio.Protocol):
         return bool(poll.poll(0))
 
     def finish(self) -> None:
-        """End what is sent, and leave the other way open."""
+        """End what is sent, and leave the other way open. It raises UnsupportedError over TLS."""
+        if self._tls():
+            raise one_way_over_tls()
         self._transport.write_eof()
+
+    def _tls(self) -> bool:
+        return self._transport.get_extra_info("ssl_object") is not None
 
     def leave(self) -> None:
         """Let go of what another process goes on using."""

@@ -35,7 +35,8 @@ class Port:
         self._stream.send(data)
 
     def finish(self) -> None:
-        """End what is sent, and leave the other way open."""
+        """End what is sent, and leave the other way open. Over https that cannot be
+        done, and UnsupportedError is raised."""
         self._stream.finish()
 
     def close(self) -> None:

@@ -10,6 +10,7 @@ import time
 from typing import TYPE_CHECKING, Any, Callable, Iterator, Optional, TypeVar
 
 from .._address import Address, keep_alive
+from .._errors import one_way_over_tls
 
 if TYPE_CHECKING:
     import ssl
@@ -149,7 +150,9 @@ class Stream:
         return True
 
     def finish(self) -> None:
-        """End what is sent, and leave the other way open."""
+        """End what is sent, and leave the other way open. It raises UnsupportedError over TLS."""
+        if hasattr(self._sock, "pending"):
+            raise one_way_over_tls()
         self._sock.shutdown(socket.SHUT_WR)
 
     def leave(self) -> None:
