@@ -1,7 +1,7 @@
 """Builds this package: a PEP 517 backend of its own, so that nothing has to be fetched.
 
-With COVE_WHEEL_BIN, the path of a cove executable for this machine, the wheel has that
-inside, for local mode without anything else installed.
+With COVE_WHEEL_BIN, the path of a cove executable, the wheel has that inside, for local
+mode without anything else installed, on machines that can run it.
 
 usage: backend.py DIRECTORY    builds a wheel there and prints its name
 """
@@ -13,8 +13,8 @@ import hashlib
 import io
 import os
 import pathlib
-import platform
 import re
+import struct
 import sys
 import tarfile
 import zipfile
@@ -23,6 +23,8 @@ from typing import Any, Dict, List, Optional, Tuple
 ROOT = pathlib.Path(__file__).resolve().parent
 PACKAGE = ROOT / "src" / "cove"
 DATE = (1980, 1, 1, 0, 0, 0)  # the same files make the same wheel
+MACHINES = {62: "x86_64", 183: "aarch64"}  # e_machine of an ELF file
+INTERPRETER = 3  # p_type of a segment that names who loads the file
 
 
 def version() -> str:
@@ -33,11 +35,37 @@ def version() -> str:
 
 
 def tag() -> str:
-    if not os.environ.get("COVE_WHEEL_BIN"):
+    program = os.environ.get("COVE_WHEEL_BIN")
+    if not program:
         return "py3-none-any"
-    machine = platform.machine().lower()
+    on = machine(program)
     # The executable is static: it asks nothing of any libc.
-    return f"py3-none-manylinux_2_17_{machine}.musllinux_1_1_{machine}"
+    return f"py3-none-manylinux_2_17_{on}.musllinux_1_1_{on}"
+
+
+def machine(program: str) -> str:
+    """What an executable runs on, from its own head: it need not be this machine."""
+    with open(program, "rb") as file:
+        head = file.read(64)
+        if len(head) < 64 or head[:6] != b"\x7fELF\x02\x01":
+            raise SystemExit(f"COVE_WHEEL_BIN: {program} is no executable for Linux on 64 bits")
+        kind = struct.unpack_from("<H", head, 18)[0]
+        if kind not in MACHINES:
+            raise SystemExit(f"COVE_WHEEL_BIN: {program} is for another machine than {' or '.join(MACHINES.values())}")
+        file.seek(struct.unpack_from("<Q", head, 32)[0])
+        size, count = struct.unpack_from("<HH", head, 54)
+        segments = file.read(size * count)
+    if size < 4 or len(segments) < size * count or any(struct.unpack_from("<I", segments, i * size)[0] == INTERPRETER for i in range(count)):
+        raise SystemExit(f"COVE_WHEEL_BIN: {program} needs a libc, and a wheel does not know which; build it with CGO_ENABLED=0")
+    return MACHINES[kind]
+
+
+def licence() -> bytes:
+    """The text of the license, which lies above this folder in a clone, and in it elsewhere."""
+    for place in (ROOT, ROOT.parent.parent):
+        if (place / "LICENSE").is_file():
+            return (place / "LICENSE").read_bytes()
+    raise SystemExit("there is no LICENSE, and nothing is built without one")
 
 
 def sources() -> List[Tuple[str, bytes, int]]:
@@ -72,9 +100,11 @@ def build_wheel(wheel_directory: str, config_settings: Optional[Dict[str, Any]] 
     name = f"cove_sandbox-{version()}-{tag()}.whl"
     info = f"cove_sandbox-{version()}.dist-info/"
     tags = [f"py3-none-{one}" for one in tag().partition("py3-none-")[2].split(".")]
+    pure = "true" if tag().endswith("-any") else "false"
     files = sources() + [
         (info + "METADATA", metadata().encode(), 0o644),
-        (info + "WHEEL", ("Wheel-Version: 1.0\nGenerator: cove\nRoot-Is-Purelib: true\n" + "".join(f"Tag: {t}\n" for t in tags)).encode(), 0o644),
+        (info + "LICENSE", licence(), 0o644),
+        (info + "WHEEL", (f"Wheel-Version: 1.0\nGenerator: cove\nRoot-Is-Purelib: {pure}\n" + "".join(f"Tag: {t}\n" for t in tags)).encode(), 0o644),
     ]
     record = "".join(f"{n},sha256={_digest(data)},{len(data)}\n" for n, data, _ in files) + info + "RECORD,,\n"
     with zipfile.ZipFile(os.path.join(wheel_directory, name), "w", zipfile.ZIP_DEFLATED) as wheel:
@@ -93,7 +123,7 @@ def _digest(data: bytes) -> str:
 def build_sdist(sdist_directory: str, config_settings: Optional[Dict[str, Any]] = None) -> str:
     """Build a source distribution in a directory and return its name."""
     base = f"cove_sandbox-{version()}"
-    files = [("PKG-INFO", metadata().encode())]
+    files = [("PKG-INFO", metadata().encode()), ("LICENSE", licence())]
     files += [(name, (ROOT / name).read_bytes()) for name in ("pyproject.toml", "backend.py", "mirror.py", "README.md")]
     files += [("src/" + name, data) for name, data, _ in sources() if name != "cove/bin/cove"]
     with tarfile.open(os.path.join(sdist_directory, base + ".tar.gz"), "w:gz") as tar:

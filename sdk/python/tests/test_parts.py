@@ -8,16 +8,22 @@ import pathlib
 import random
 import re
 import socket
+import struct
 import subprocess
 import sys
+import tarfile
 import tempfile
 import unittest
+import zipfile
 from unittest import mock
 
+import both_ways  # noqa: F401: with it the folder of the package is looked in
 import cove
 from cove import _address, _errors, _models, _settings, _sse, _wire
 from cove._async.stream import AsyncStream
 from cove._local import Home
+
+import backend
 
 
 class Events(unittest.TestCase):
@@ -218,6 +224,48 @@ class Package(unittest.TestCase):
         for way in ("Sandbox", "Client", "SandboxClient", "Process", "Output", "Terminal"):
             names = [{n for n in dir(kind) if re.match("[a-z]", n)} for kind in (getattr(cove, way), getattr(cove, "Async" + way))]
             self.assertEqual(names[0] - {"close"}, names[1] - {"aclose"}, way)
+
+
+class Wheels(unittest.TestCase):
+    def built(self, **env: str) -> "tuple[str, dict[str, str]]":
+        """The name of a wheel, and what it says of itself."""
+        with tempfile.TemporaryDirectory() as dir, mock.patch.dict(os.environ, env):
+            name = backend.build_wheel(dir)
+            with zipfile.ZipFile(pathlib.Path(dir, name)) as wheel:
+                return name, {path.rpartition("/")[2]: wheel.read(path).decode() for path in wheel.namelist() if ".dist-info/" in path}
+
+    def elf(self, machine: int, segments: "tuple[int, ...]" = (1, 1), kind: int = 2) -> str:
+        """A file that begins as an executable for a machine does, and has such segments."""
+        head = b"\x7fELF" + bytes([kind, 1]) + bytes(12) + struct.pack("<H", machine) + bytes(12) + struct.pack("<Q", 64) + bytes(14) + struct.pack("<HH", 56, len(segments))
+        with tempfile.NamedTemporaryFile(delete=False) as file:
+            file.write(head.ljust(64, b"\0") + b"".join(struct.pack("<I", one).ljust(56, b"\0") for one in segments))
+        self.addCleanup(os.unlink, file.name)
+        return file.name
+
+    def test_the_tag_is_that_of_the_executable(self) -> None:
+        for machine, name in {62: "x86_64", 183: "aarch64"}.items():
+            wheel, said = self.built(COVE_WHEEL_BIN=self.elf(machine))
+            self.assertTrue(wheel.endswith(f"-py3-none-manylinux_2_17_{name}.musllinux_1_1_{name}.whl"), wheel)
+            self.assertIn("Root-Is-Purelib: false\n", said["WHEEL"])
+            self.assertIn(f"Tag: py3-none-musllinux_1_1_{name}\n", said["WHEEL"])
+
+    def test_what_no_tag_is_for_is_refused(self) -> None:
+        for path in (self.elf(243), self.elf(62, kind=1), self.elf(62, segments=(1, 3)), __file__, os.devnull):
+            with self.assertRaises(SystemExit, msg=path) as caught:
+                self.built(COVE_WHEEL_BIN=path)
+            self.assertIn("COVE_WHEEL_BIN", str(caught.exception))
+
+    def test_a_wheel_without_an_executable_is_for_all(self) -> None:
+        wheel, said = self.built(COVE_WHEEL_BIN="")
+        self.assertTrue(wheel.endswith("-py3-none-any.whl"))
+        self.assertIn("Root-Is-Purelib: true\n", said["WHEEL"])
+        self.assertIn("Apache License", said["LICENSE"])
+        self.assertIn("LICENSE,sha256=", said["RECORD"])
+
+    def test_what_is_built_from_the_source_has_the_license_too(self) -> None:
+        with tempfile.TemporaryDirectory() as dir:
+            with tarfile.open(pathlib.Path(dir, backend.build_sdist(dir))) as tar:
+                self.assertIn("LICENSE", [path.partition("/")[2] for path in tar.getnames()])
 
 
 class Wrapper(unittest.TestCase):
