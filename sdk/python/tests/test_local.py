@@ -3,18 +3,56 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import json
 import os
 import pathlib
 import shutil
 import signal
+import socket
+import struct
 import tempfile
 import threading
+import time
 import unittest
 from unittest import mock
 
 import cove
 from serving import Server
+
+NOBODY = (1 << 22) + 1  # more than any process has
+
+
+class Dying(threading.Thread):
+    """Who serves a home on demand, and goes when somebody is about to start another."""
+
+    def __init__(self, home: str, answer: bytes) -> None:
+        super().__init__(daemon=True)
+        self._home, self._answer = home, answer
+        self._lock = open(home + "/cove.lock", "w")
+        self._lock.write(json.dumps({"pid": NOBODY, "on_demand": True, "address": f"unix://{home}/cove.sock"}))
+        self._lock.flush()
+        fcntl.fcntl(self._lock, fcntl.F_OFD_SETLK, struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(home + "/cove.sock")
+        self._listener.listen()
+        self._listener.settimeout(0.05)
+        self.start()
+
+    def run(self) -> None:
+        while not os.path.exists(self._home + "/cove.spawn"):
+            try:
+                connection, _ = self._listener.accept()
+            except socket.timeout:
+                continue
+            with connection:
+                connection.settimeout(60)
+                if connection.recv(65536) and self._answer:
+                    connection.sendall(self._answer)
+        self._listener.close()
+        os.unlink(self._home + "/cove.sock")
+        time.sleep(1)  # who was told how it is looks whether it still serves
+        self._lock.close()
 
 
 class Local(unittest.TestCase):
@@ -73,6 +111,23 @@ class Local(unittest.TestCase):
         for t in threads:
             t.join()
         self.assertEqual((len(seen), len(set(seen))), (6, 1))
+
+    def test_a_server_that_hangs_up_is_replaced(self) -> None:
+        os.mkdir(self.home, 0o700)
+        Dying(self.home, b"")
+        with cove.Sandbox.create() as sandbox:
+            self.assertEqual(sandbox.commands.run("echo here").stdout, "here\n")
+
+    def test_a_server_that_is_about_to_end_is_replaced(self) -> None:
+        os.mkdir(self.home, 0o700)
+        body = b'{"status": "degraded"}'
+        Dying(self.home, b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+
+        async def once() -> str:
+            async with await cove.AsyncSandbox.create(mode="local") as sandbox:
+                return (await sandbox.commands.run("echo here")).stdout
+
+        self.assertEqual(asyncio.run(once()), "here\n")
 
     def test_in_asyncio(self) -> None:
         async def once() -> str:

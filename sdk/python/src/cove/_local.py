@@ -15,6 +15,7 @@ from ._errors import ConfigurationError, CoveError, ServerConnectionError, confi
 
 START_TIME = 90.0  # seconds until a server must answer; cove itself gives up after a minute
 _SAID = 4 << 10  # bytes of a complaint
+_HOLDER = 64 << 10  # bytes about who serves
 
 
 class Home:
@@ -50,6 +51,15 @@ class Home:
             raise configuration("COVE_HOME", f"{self.path} belongs to another user", "set it to a directory of your own")
         if info.st_mode & 0o022:
             raise configuration("COVE_HOME", f"{self.path} can be changed by others", f"run chmod go-w {self.path}")
+
+    def on_demand(self) -> bool:
+        """Whether who serves this home was started by somebody who asked, as start does."""
+        try:
+            with open(os.path.join(self.path, "cove.lock"), "rb") as file:
+                holder = json.loads(file.read(_HOLDER))
+        except (OSError, ValueError):
+            return False
+        return isinstance(holder, dict) and holder.get("on_demand") is True
 
     def executable(self) -> str:
         """The program cove: the one that was named, the one in this package, or that of PATH."""

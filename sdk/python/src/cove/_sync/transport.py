@@ -24,6 +24,7 @@ from .._errors import (
     invalid_field,
     is_problem,
 )
+from .._local import Home
 from .._settings import Target
 from .._sse import Event, Parser, TooLarge
 from .._version import VERSION
@@ -38,6 +39,7 @@ MAX_ANSWER = 64 << 20  # bytes of an answer that is held; files and streams are 
 MAX_PROBLEM = 1 << 20
 IDLE = 90.0  # seconds; the server closes after two minutes
 MOST_IDLE = 64
+GREET_TIME = 10.0  # seconds in which a server of this machine says how it is
 
 JSON = "application/json"
 EVENTS = "text/event-stream"
@@ -95,24 +97,44 @@ class Transport:
             if time.monotonic() - since < IDLE and not connection.stream.readable():
                 return connection
             connection.stream.abort()
-        return Connection(self._dial(), self._host)
-
-    def _dial(self) -> Stream:
-        a, home = self._target.address, self._target.home
-        if home is not None:
-            home.check()
-        try:
-            return Stream.connect(a, self._connect_timeout, self._context)
-        except (FileNotFoundError, ConnectionRefusedError) as err:
-            if home is None:
-                raise self._unreachable(err) from err
-        except OSError as err:
-            raise self._unreachable(err) from err
+        home = self._target.home
+        if home is None:
+            return self._dial()
+        home.check()
+        reached = self._reached(home)
+        if reached is not None:
+            return reached
         blocking(home.start)  # nothing was asked yet, so nothing is asked twice
+        return self._dial()
+
+    def _dial(self) -> Connection:
         try:
-            return Stream.connect(a, self._connect_timeout, self._context)
+            return Connection(Stream.connect(self._target.address, self._connect_timeout, self._context), self._host)
         except OSError as err:
             raise self._unreachable(err) from err
+
+    def _reached(self, home: Home) -> Optional[Connection]:
+        """A connection on which the server of this machine has said that it is well.
+        None: nobody is there, or one who is about to end, and another can take its place."""
+        try:
+            connection = self._dial()
+        except ServerConnectionError as err:
+            if isinstance(err.__cause__, (FileNotFoundError, ConnectionError, BlockingIOError, TimeoutError)):
+                return None
+            raise
+        try:
+            response = connection.exchange("GET", "/health", self._headers(None, ""), None, GREET_TIME)
+            body = json.loads(response.read(MAX_PROBLEM, GREET_TIME))
+            well = response.status == 200 and response.keep and (body["status"] == "healthy" or not home.on_demand())
+        except (BrokenOff, NotHTTP, OSError, OverflowError, ValueError, TypeError, KeyError):
+            well = False  # also where it hangs up on us
+        except BaseException:
+            connection.stream.abort()
+            raise
+        if well:
+            return connection
+        connection.stream.abort()
+        return None
 
     def send(
         self,
