@@ -46,7 +46,7 @@ there is no such session
 `},
 	"wrapper_volumes.py": {args: []string{"VOLUMES/in", "VOLUMES/out"}, want: "writing to the input: OSError\nSOME DATA\n"},
 	"health_check.py":    {want: "server: healthy\nprogram: works\ncode: 42\n"},
-	"streaming.py":       {want: "live: step 1, step 2, step 3\nbackground: answer to everything\nterminal: True\n"},
+	"streaming.py":       {want: "step 1\nstep 2\nstep 3\nbackground: answer to everything\nterminal: True\n"},
 }
 
 const twoModes = "sent 20 of 20 bytes\nlines: 2\nfiles: ['/workspace/in.csv', '/workspace/out.txt']\nresult: ['1', '2']\n"

@@ -3,7 +3,7 @@
 from cove import Sandbox
 
 with Sandbox.create() as sandbox:
-    sandbox.commands.run("for i in 1 2 3; do echo step $i; done", on_stdout=lambda text: print("live:", text.strip().replace("\n", ", ")))
+    sandbox.commands.run("for i in 1 2 3; do echo step $i; done", on_stdout=lambda text: print(text, end=""))
     server = sandbox.commands.start("read question; echo answer to $question", keep_stdin=True)
     server.send_stdin("everything\n", eof=True)
     with server.output() as output:
