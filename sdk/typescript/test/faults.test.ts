@@ -1,65 +1,48 @@
 import assert from "node:assert/strict";
-import { once } from "node:events";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { before, describe, test } from "node:test";
 
 import { CanceledError, ConnectionError, CoveError, Sandbox, SandboxClient, UnauthenticatedError, VERSION, VersionError } from "cove-sandbox";
 
-import { type Served, folder, freePort, serve, where } from "./rig.js";
+import { type Served, folder, nobody, peer, serve, where } from "./rig.js";
 
 describe("where something is wrong", () => {
   test("nobody listens, and that is said at once", async () => {
-    const serverUrl = `http://127.0.0.1:${await freePort()}`;
+    const serverUrl = await nobody();
     const began = Date.now();
-    await assert.rejects(Sandbox.create({ serverUrl }), (err: CoveError) => {
+    await assert.rejects(Sandbox.create({ serverUrl, reconnectMs: 60_000 }), (err: CoveError) => {
       assert.ok(err instanceof ConnectionError);
       assert.deepEqual([err.code, err.reason, err.remedy], ["unavailable", "connection", "check the URL, and that cove serve runs there"]);
       assert.ok(err.message.includes(serverUrl));
       return true;
     });
-    assert.ok(Date.now() - began < 5_000);
+    assert.ok(Date.now() - began < 30_000);
     const socket = join(await folder(), "none.sock");
     await assert.rejects(Sandbox.create({ serverUrl: `unix://${socket}` }), /check the path of the socket/);
   });
 
   test("another server answers", async () => {
-    const other = createServer((_req, res) => res.writeHead(200, { "Content-Type": "text/html" }).end("<html>"));
-    other.listen(0, "127.0.0.1");
-    await once(other, "listening");
-    const serverUrl = `http://127.0.0.1:${(other.address() as AddressInfo).port}`;
+    const serverUrl = await peer((_req, res) => res.writeHead(200, { "Content-Type": "text/html" }).end("<html>"));
     await assert.rejects(Sandbox.create({ serverUrl }), (err: CoveError) => err instanceof ConnectionError && /"text\/html", which is not what Cove answers/.test(err.message));
-    other.close();
   });
 
   test("the server never answers, and the caller has a signal", async () => {
-    const silent = createServer(() => undefined);
-    silent.listen(0, "127.0.0.1");
-    await once(silent, "listening");
-    const serverUrl = `http://127.0.0.1:${(silent.address() as AddressInfo).port}`;
+    const serverUrl = await peer(() => undefined);
     await assert.rejects(Sandbox.create({ serverUrl, signal: AbortSignal.timeout(200) }), { code: "timeout" });
     const stop = new AbortController();
     const asked = Sandbox.create({ serverUrl, signal: stop.signal, checkVersion: false });
     stop.abort("no patience");
     await assert.rejects(asked, (err: CoveError) => err instanceof CanceledError && err.cause === "no patience");
-    silent.closeAllConnections();
-    silent.close();
   });
 
   test("the server falls silent in the middle of a stream", async () => {
-    const silent = createServer((req, res) => {
+    const serverUrl = await peer((req, res) => {
       if (req.url!.endsWith("/execute")) res.writeHead(200, { "Content-Type": "text/event-stream" }).write(": alive\n\n");
       else res.writeHead(200, { "Content-Type": "application/json" }).end(JSON.stringify({ session_id: "one", version: "dev" }));
     });
-    silent.listen(0, "127.0.0.1");
-    await once(silent, "listening");
-    const serverUrl = `http://127.0.0.1:${(silent.address() as AddressInfo).port}`;
     await using sandbox = await Sandbox.connect("one", { serverUrl, silenceMs: 200 });
     const running = sandbox.commands.run("true", { onStdout: () => undefined });
     await assert.rejects(running, (err: CoveError) => err instanceof ConnectionError && /no sign of life for 0.2 s/.test(err.message));
-    silent.closeAllConnections();
-    silent.close();
   });
 
   test("the server is of a version that does not fit", async () => {
@@ -76,6 +59,9 @@ describe("where something is wrong", () => {
     assert.equal(sandbox.info.status, "running");
   });
 });
+
+/** patience is what a server is given to come back on a machine that is busy. */
+const patience = 120_000;
 
 describe("with a server", () => {
   let served: Served;
@@ -94,7 +80,7 @@ describe("with a server", () => {
   // A server that is asked to stop lets streams end for a while first, and tells them then.
   for (const [signal, count] of [["SIGTERM", 130], ["SIGKILL", 40]] as const) {
     test(`the server gets ${signal} and comes back: programs in the background are followed on`, async () => {
-      await using sandbox = await Sandbox.create(where(served));
+      await using sandbox = await Sandbox.create({ ...where(served), reconnectMs: patience });
       const script = `i=0; while [ $i -lt ${count} ]; do echo line $i; i=$((i+1)); sleep 0.1; done`;
       const p = await sandbox.commands.start(script);
       const waited = p.wait();
@@ -121,7 +107,7 @@ describe("with a server", () => {
     await restarted;
     assert.equal(await sandbox.files.read("runs"), "ran\n");
     const whole = sandbox.commands.run("echo ran >> runs; sleep 30");
-    const until = Date.now() + 20_000;
+    const until = Date.now() + patience;
     while ((await sandbox.files.read("runs")) !== "ran\nran\n" && Date.now() < until) await new Promise((done) => setTimeout(done, 20));
     const back = served.stop("SIGKILL").then(() => served.start());
     await assert.rejects(whole, ConnectionError);

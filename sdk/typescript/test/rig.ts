@@ -5,9 +5,11 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
-import { createServer } from "node:net";
+import { type RequestListener, createServer } from "node:http";
+import { type AddressInfo, connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { createInterface } from "node:readline";
 import { after } from "node:test";
 
 import { type ConnectionOptions, Sandbox } from "cove-sandbox";
@@ -17,7 +19,6 @@ export const bin = process.env["COVE_BIN"] ?? "cove";
 /** Served is a server that a test may stop and start again at the same address. */
 export interface Served extends Required<Pick<ConnectionOptions, "serverUrl" | "apiKey">> {
   home: string;
-  port: number;
   /** stop ends it: KILL as a crash would, TERM as an operator would. */
   stop(signal: "SIGTERM" | "SIGKILL"): Promise<void>;
   start(): Promise<void>;
@@ -36,15 +37,28 @@ export async function folder(): Promise<string> {
   return dir;
 }
 
-/** freePort is one that nobody listens on. */
-export async function freePort(): Promise<number> {
-  const server = createServer();
+/** peer is something at an address that answers as it is told to, until the tests of the file are over. */
+export async function peer(answer: RequestListener): Promise<string> {
+  const server = createServer(answer);
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
-  const { port } = server.address() as { port: number };
-  server.close();
-  await once(server, "close");
-  return port;
+  undo.push(async () => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+/**
+ * nobody is an address on which nobody listens, nor can begin to: a connection of ours
+ * has the port at its other end.
+ */
+export async function nobody(): Promise<string> {
+  const { hostname, port } = new URL(await peer(() => undefined));
+  const holder = connect(Number(port), hostname);
+  await once(holder, "connect");
+  undo.push(async () => void holder.destroy());
+  return `http://${hostname}:${holder.localPort}`;
 }
 
 /** clean is an environment in which nothing speaks of a server. */
@@ -58,18 +72,18 @@ export function clean(more: Record<string, string> = {}): NodeJS.ProcessEnv {
 export async function serve(settings: Record<string, string> = {}, program = bin): Promise<Served> {
   const dir = await mkdtemp(join(tmpdir(), "cove-ts-"));
   const home = join(dir, "home");
-  const port = await freePort();
+  let address = "127.0.0.1:0";
   let child: ChildProcess | undefined;
   const served: Served = {
-    serverUrl: `http://127.0.0.1:${port}`, apiKey: "", home, port,
+    serverUrl: "", apiKey: "", home,
     async start() {
-      child = spawn(program, ["--json", "--home", home, "serve", "--addr", `127.0.0.1:${port}`, "--log-level", "error"], {
+      child = spawn(program, ["--json", "--home", home, "serve", "--addr", address, "--log-level", "error"], {
         env: clean(settings), stdio: ["ignore", "pipe", "inherit"],
       });
-      const [line] = (await Promise.race([once(child.stdout!, "data"), once(child, "exit").then(() => ["the server ended"])])) as [unknown];
-      const at = JSON.parse(String(line)) as { key_file: string };
+      const at = JSON.parse(await firstLine(child)) as { url: string; key_file: string };
+      served.serverUrl = at.url;
+      address = new URL(at.url).host;
       served.apiKey = (await readFile(at.key_file, "utf8")).trim();
-      child.stdout!.resume();
     },
     async stop(signal) {
       if (!child || child.exitCode !== null || child.signalCode !== null) return;
@@ -86,6 +100,16 @@ export async function serve(settings: Record<string, string> = {}, program = bin
     await rm(dir, { recursive: true, force: true });
   });
   return served;
+}
+
+/** firstLine is what a server says when it listens. What follows is read and forgotten. */
+async function firstLine(child: ChildProcess): Promise<string> {
+  const lines = createInterface({ input: child.stdout! });
+  const ended = once(lines, "close").then(() => {
+    throw new Error("the server ended before it listened");
+  });
+  const [line] = (await Promise.race([once(lines, "line"), ended])) as [string];
+  return line;
 }
 
 /** where is a server as callers are told of it. */
