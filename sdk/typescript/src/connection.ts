@@ -7,7 +7,7 @@ import { ConnectionError, CoveError, InvalidError, NotFoundError, SessionNotFoun
 import { type ServerEvent, serverEvents, watched } from "./events.js";
 import { LocalServer } from "./local.js";
 import { type ConnectionOptions, type Platform, resolve } from "./options.js";
-import { VERSION, fits } from "./version.js";
+import { VERSION, fits, warnOnce } from "./version.js";
 
 /** maxAnswer bounds an answer that is held in memory. Files and streams are not. */
 const maxAnswer = 64 * 1024 * 1024;
@@ -70,6 +70,7 @@ export class Connection {
   private socketPath: string | undefined;
   private greeting: Promise<void> | undefined;
   private met = false;
+  private unlike: string | undefined; // how the versions differ, where they do not fit
 
   constructor(options: ConnectionOptions = {}) {
     this.platform = resolve(options);
@@ -134,7 +135,7 @@ export class Connection {
     };
     try {
       for await (const event of serverEvents(watched(res, this.platform.silenceMs, alarm))) {
-        if (event.name === "error") throw problem(this.parse(res, event.data)) ?? this.foreign(res);
+        if (event.name === "error") throw problem(this.parse(res, event.data), { unlike: this.unlike }) ?? this.foreign(res);
         yield event;
         if (last.includes(event.name)) return;
       }
@@ -185,7 +186,7 @@ export class Connection {
     });
   }
 
-  /** greet finds out, before the first request, whether the server is one that this package can talk to. */
+  /** greet finds out, before the first request, whether the server is one that this package was made for. */
   private greet(signal?: AbortSignal): Promise<void> {
     if (this.met) return Promise.resolve();
     this.greeting ??= this.meet().finally(() => (this.greeting = undefined));
@@ -204,8 +205,13 @@ export class Connection {
     const health = this.parse<{ version?: unknown }>(res, await this.text(res, slow));
     const version = typeof health.version === "string" ? health.version : "";
     if (fits(version)) return;
+    this.unlike = `the server is Cove ${version} and this is cove-sandbox ${VERSION}`;
+    const remedy = `install the version of cove-sandbox that goes with ${version}, or run a server of version ${VERSION}`;
+    if (this.platform.checkVersion !== "refuse") {
+      return warnOnce(`the server at ${this.name} is Cove ${version} and this is cove-sandbox ${VERSION}: what one of them does not know fails; ${remedy}`);
+    }
     throw new VersionError(`the server at ${this.name} is Cove ${version} and this is cove-sandbox ${VERSION}, which was not made for it`, {
-      reason: "version", remedy: `install the version of cove-sandbox that goes with ${version}, or run a server of version ${VERSION}`, details: { server: version, client: VERSION },
+      reason: "version", remedy, details: { server: version, client: VERSION },
     });
   }
 
@@ -341,7 +347,7 @@ export class Connection {
       return this.foreign(res);
     }
     const after = Number(res.headers["retry-after"]);
-    const told = problem(this.parse(res, await this.text(res, signal)), Number.isFinite(after) ? after : undefined);
+    const told = problem(this.parse(res, await this.text(res, signal)), { retryAfter: Number.isFinite(after) ? after : undefined, unlike: this.unlike });
     return told ?? this.foreign(res);
   }
 

@@ -104,7 +104,7 @@ export class UnavailableError extends CoveError {
 /** ConnectionError: no server answered, or the connection broke off, or it was not Cove that answered. */
 export class ConnectionError extends UnavailableError {}
 
-/** VersionError: the server is of a version that this package was not made for. */
+/** VersionError: the server is of a version that this package was not made for, and such a one is to be refused. */
 export class VersionError extends ConnectionError {}
 
 /** TimeoutError: the time for it is over. */
@@ -148,9 +148,10 @@ const finer: Record<string, Constructor> = {
 
 /**
  * problem is the error in an answer of the server, or undefined for what Cove does
- * not answer.
+ * not answer. Where the versions do not fit, unlike says so: it may be why the server
+ * does not know something.
  */
-export function problem(answer: unknown, retryAfter?: number): CoveError | undefined {
+export function problem(answer: unknown, { retryAfter, unlike }: { retryAfter?: number | undefined; unlike?: string | undefined } = {}): CoveError | undefined {
   if (typeof answer !== "object" || answer === null) return undefined;
   const p = answer as Record<string, unknown>;
   const text = (name: string) => (typeof p[name] === "string" ? (p[name] as string) : undefined);
@@ -160,8 +161,9 @@ export function problem(answer: unknown, retryAfter?: number): CoveError | undef
   const Class =
     reason !== undefined && code === "not_found" && Object.hasOwn(finer, reason) ? finer[reason]! : classes[code as Code];
   const details = typeof p["details"] === "object" && p["details"] !== null ? (p["details"] as Record<string, unknown>) : {};
+  const remedies = [text("remedy"), code === "invalid" || code === "not_found" ? unlike : undefined].filter(Boolean);
   return new Class(text("error") ?? code, {
-    reason, remedy: text("remedy"), details, op: text("op"), requestId: text("request_id"), retryAfter,
+    reason, remedy: remedies.length > 0 ? remedies.join("; ") : undefined, details, op: text("op"), requestId: text("request_id"), retryAfter,
   });
 }
 

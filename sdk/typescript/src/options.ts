@@ -23,8 +23,8 @@ export interface ConnectionOptions {
   ca?: string | Buffer | Array<string | Buffer>;
   /** Whether a sandbox that has expired is opened again by what would run in it. Left out, true. */
   autoRetry?: boolean;
-  /** Whether a server of a version that does not fit is refused. Left out, true. */
-  checkVersion?: boolean;
+  /** What comes of a server of a version that does not fit: true, a warning of the process, once; "refuse", a VersionError; false, nobody looks. Left out, true. */
+  checkVersion?: boolean | "refuse";
   /** How long a server that has answered before is given to come back, for what is safe to ask again. Left out, 15000. */
   reconnectMs?: number;
   /** How long a stream may be without a sign of life; servers give one every 15 s. Left out, 60000. */
@@ -46,7 +46,7 @@ export interface Platform {
   bin: string | undefined;
   ca: ConnectionOptions["ca"];
   autoRetry: boolean;
-  checkVersion: boolean;
+  checkVersion: boolean | "refuse";
   reconnectMs: number;
   silenceMs: number;
 }
@@ -56,6 +56,8 @@ export function resolve(options: ConnectionOptions, env: NodeJS.ProcessEnv = pro
   const mode = options.mode ?? modeOf(options, env);
   if (mode !== "local" && mode !== "remote") throw misfit("mode", `${JSON.stringify(mode)} is unknown; use local or remote`);
   const key = options.apiKey ?? env["COVE_API_KEY"] ?? "";
+  const checkVersion = options.checkVersion ?? true;
+  if (typeof checkVersion !== "boolean" && checkVersion !== "refuse") throw misfit("checkVersion", `${JSON.stringify(checkVersion)} is unknown; use true, false or "refuse"`);
   if (/[^!-~]/.test(key)) throw misfit("apiKey", "is not a key: it holds spaces or characters that no key has");
   return {
     mode,
@@ -65,7 +67,7 @@ export function resolve(options: ConnectionOptions, env: NodeJS.ProcessEnv = pro
     bin: options.coveBin ?? env["COVE_BIN"],
     ca: options.ca,
     autoRetry: options.autoRetry ?? true,
-    checkVersion: options.checkVersion ?? true,
+    checkVersion,
     reconnectMs: span("reconnectMs", options.reconnectMs, 15_000),
     silenceMs: span("silenceMs", options.silenceMs, 60_000),
   };

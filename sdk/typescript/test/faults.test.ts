@@ -49,14 +49,25 @@ describe("where something is wrong", () => {
     const program = process.env["COVE_OTHER_VERSION"];
     assert.ok(program, "COVE_OTHER_VERSION names an executable of version 9.8.7");
     const served = await serve({ SANDBOX_PROVIDER: "fake" }, program);
-    await assert.rejects(Sandbox.create(where(served)), (err: CoveError) => {
+    await assert.rejects(Sandbox.create({ ...where(served), checkVersion: "refuse" }), (err: CoveError) => {
       assert.ok(err instanceof VersionError);
       assert.ok(err.message.includes("Cove v9.8.7") && err.message.includes(VERSION), err.message);
       assert.match(err.remedy!, /install the version of cove-sandbox that goes with v9.8.7/);
       return true;
     });
-    await using sandbox = await Sandbox.create({ ...where(served), checkVersion: false });
-    assert.equal(sandbox.info.status, "running");
+    const warnings: Error[] = [];
+    const keep = (warning: Error) => warnings.push(warning);
+    process.on("warning", keep);
+    await using sandbox = await Sandbox.create(where(served));
+    await using second = await Sandbox.create(where(served));
+    assert.deepEqual([sandbox.info.status, second.info.status], ["running", "running"]);
+    await assert.rejects(sandbox.setTimeout(-5), (err: CoveError) => err.code === "invalid" && err.remedy!.endsWith(`the server is Cove v9.8.7 and this is cove-sandbox ${VERSION}`));
+    await assert.rejects(sandbox.files.read("nothing"), (err: CoveError) => err.code === "not_found" && /the server is Cove v9.8.7/.test(err.message));
+    await using blind = await Sandbox.create({ ...where(served), checkVersion: false });
+    await assert.rejects(blind.files.read("nothing"), (err: CoveError) => err.code === "not_found" && !/9.8.7/.test(err.message));
+    process.off("warning", keep);
+    assert.deepEqual(warnings.map((w) => w.name), ["VersionWarning"], "it is said once");
+    assert.match(warnings[0]!.message, /is Cove v9.8.7 and this is cove-sandbox [^]*install the version/);
   });
 });
 

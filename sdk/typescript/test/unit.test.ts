@@ -15,5 +15,6 @@ test("arguments that are none are refused before anything is asked", async () =>
   }
   await assert.rejects(Sandbox.create({ serverUrl: "http://host", apiKey: "a key\r\nX: y" }), /apiKey: is not a key/);
   assert.throws(() => new SandboxClient({ mode: "elsewhere" as "local" }), /mode: "elsewhere" is unknown/);
+  assert.throws(() => new SandboxClient({ checkVersion: "maybe" as "refuse" }), /checkVersion: "maybe" is unknown/);
   assert.throws(() => new SandboxClient({ reconnectMs: -1 }), /reconnectMs: must be milliseconds/);
 });
