@@ -151,14 +151,11 @@ export class Code {
 
   /** stream runs code and yields what it writes and shows, as it happens, and then how it ended. */
   async *stream(code: string, options: CodeOptions = {}): AsyncGenerator<CodeEvent, void, undefined> {
-    const events = (attempt: Attempt) => this.events(ask(attempt, code, options, true));
-    for await (const event of this.handle.stream(events, { ...options, repeatable: () => options.context === undefined })) {
-      if (event.type === "result") this.handle.tell(event.result);
-      yield event;
-    }
+    const events = (attempt: Attempt) => this.events(attempt, ask(attempt, code, options, true));
+    yield* this.handle.stream(events, { ...options, repeatable: () => options.context === undefined });
   }
 
-  private async *events(asked: Ask): AsyncGenerator<CodeEvent, void, undefined> {
+  private async *events(attempt: Attempt, asked: Ask): AsyncGenerator<CodeEvent, void, undefined> {
     const chunk = chunks(this.connection);
     for await (const event of this.connection.follow(asked, "result")) {
       const piece = chunk(event);
@@ -167,7 +164,7 @@ export class Code {
         const form = this.connection.data<{ forms: Rich; main?: boolean }>(event);
         yield { type: "value", value: form.forms, main: form.main ?? false };
       }
-      if (event.name === "result") yield { type: "result", result: new CodeResult(this.connection.data<CodeResultForm>(event)) };
+      if (event.name === "result") yield { type: "result", result: this.handle.tell(new CodeResult(this.connection.data<CodeResultForm>(event)), attempt) };
     }
   }
 

@@ -92,19 +92,16 @@ export class Commands {
     const events = (attempt: Attempt) => {
       const chunk = chunks(this.connection);
       const asked = whole ? ask(attempt, command, options, input) : following(ask(attempt, command, options), options.stdin!);
-      return this.events(asked, chunk);
+      return this.events(attempt, asked, chunk);
     };
-    for await (const event of this.handle.stream(events, { ...options, repeatable: () => whole })) {
-      if (event.type === "exit") this.handle.tell(event.result);
-      yield event;
-    }
+    yield* this.handle.stream(events, { ...options, repeatable: () => whole });
   }
 
-  private async *events(asked: Ask, chunk: ReturnType<typeof chunks>): AsyncGenerator<CommandEvent, void, undefined> {
+  private async *events(attempt: Attempt, asked: Ask, chunk: ReturnType<typeof chunks>): AsyncGenerator<CommandEvent, void, undefined> {
     for await (const event of this.connection.follow(asked, "exit")) {
       const piece = chunk(event);
       if (piece) yield piece;
-      if (event.name === "exit") yield { type: "exit", result: executionOf(this.connection.data<ExecutionForm>(event)) };
+      if (event.name === "exit") yield { type: "exit", result: this.handle.tell(executionOf(this.connection.data<ExecutionForm>(event)), attempt) };
     }
   }
 

@@ -21,8 +21,9 @@ export async function session(connection: Connection, ask: Ask): Promise<Sandbox
   return sandboxInfoOf(form);
 }
 
-/** retried marks a request that is made again because of a reason, so that a server can count them. */
-const retried = { "Cove-Retry": "session_expired" };
+/** first is a try in the sandbox that there is, and second one in that which took its place; a server can count those. */
+const first = (id: string): Attempt => ({ id, headers: {}, again: false });
+const second = (id: string): Attempt => ({ id, headers: { "Cove-Retry": "session_expired" }, again: true });
 
 /** Again says whether, and for how long, something is tried again. */
 export interface Again {
@@ -33,10 +34,11 @@ export interface Again {
   signal?: AbortSignal | undefined;
 }
 
-/** Attempt is one try to run something: where, and with which headers. */
+/** Attempt is one try to run something: where, with which headers, and whether it is the second one. */
 export interface Attempt {
   id: string;
   headers: Record<string, string>;
+  again: boolean;
 }
 
 /**
@@ -72,16 +74,17 @@ export class Handle {
 
   /** run runs something in the sandbox, and once more where that had expired. */
   async run<T extends { recreated: boolean }>(run: (attempt: Attempt) => Promise<T>, again: Again): Promise<T> {
-    const was = this.id;
+    let attempt = first(this.id);
     let result: T;
     try {
-      result = await run({ id: was, headers: {} });
+      result = await run(attempt);
     } catch (err) {
       if (!this.mayRenew(err, again)) throw err;
-      await this.renew(was, again.signal);
-      result = await run({ id: this.id, headers: retried });
+      await this.renew(attempt.id, again.signal);
+      attempt = second(this.id);
+      result = await run(attempt);
     }
-    return this.tell(result);
+    return this.tell(result, attempt);
   }
 
   /** stream is run for what yields on its way; what was yielded is not taken back. */
@@ -89,7 +92,7 @@ export class Handle {
     const was = this.id;
     let some = false;
     try {
-      for await (const event of run({ id: was, headers: {} })) {
+      for await (const event of run(first(was))) {
         some = true;
         yield event;
       }
@@ -98,12 +101,12 @@ export class Handle {
       if (some || !this.mayRenew(err, again)) throw err;
     }
     await this.renew(was, again.signal);
-    yield* run({ id: this.id, headers: retried });
+    yield* run(second(this.id));
   }
 
-  /** tell has the next answer say that the sandbox is a new one, if it is. */
-  tell<T extends { recreated: boolean }>(result: T): T {
-    if (this.untold) result.recreated = true;
+  /** tell has an answer say that the sandbox is a new one: all that were refused by the old one, and at least one. */
+  tell<T extends { recreated: boolean }>(result: T, attempt: Attempt): T {
+    if (this.untold || attempt.again) result.recreated = true;
     this.untold = false;
     return result;
   }
