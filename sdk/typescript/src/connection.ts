@@ -188,6 +188,7 @@ export class Connection {
 
   /** greet finds out, before the first request, whether the server is one that this package was made for. */
   private greet(signal?: AbortSignal): Promise<void> {
+    if (signal?.aborted) return Promise.reject(aborted(signal)); // nothing is started for it
     if (this.met) return Promise.resolve();
     this.greeting ??= this.meet().finally(() => (this.greeting = undefined));
     return orAborted(this.greeting, signal);
@@ -430,13 +431,13 @@ export function brokeOff(err: unknown): boolean {
   return err.reason === undefined || err.reason === "connection";
 }
 
-/** orAborted waits for something that goes on also if the signal ends. */
-function orAborted<T>(wait: Promise<T>, signal?: AbortSignal): Promise<T> {
+/** orAborted waits for something that several wait for, and that goes on also if the signal ends; how it ends is then nobody's error. */
+export function orAborted<T>(wait: Promise<T>, signal?: AbortSignal): Promise<T> {
   if (!signal) return wait;
   return new Promise((done, fail) => {
-    if (signal.aborted) return fail(aborted(signal));
     const end = () => fail(aborted(signal));
-    signal.addEventListener("abort", end, { once: true });
+    if (signal.aborted) end();
+    else signal.addEventListener("abort", end, { once: true });
     wait.then(done, fail).finally(() => signal.removeEventListener("abort", end));
   });
 }

@@ -1,6 +1,10 @@
 import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { before, describe, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 
 import { CanceledError, ConnectionError, CoveError, Sandbox, SandboxClient, UnauthenticatedError, VERSION, VersionError } from "cove-sandbox";
 
@@ -33,6 +37,26 @@ describe("where something is wrong", () => {
     const asked = Sandbox.create({ serverUrl, signal: stop.signal, checkVersion: false });
     stop.abort("no patience");
     await assert.rejects(asked, (err: CoveError) => err instanceof CanceledError && err.cause === "no patience");
+  });
+
+  test("a call that was aborted before it began asks nobody and starts nothing, and leaves no error behind", async () => {
+    const signal = AbortSignal.abort();
+    let asked = 0;
+    const serverUrl = await peer((_req, res) => void (asked++, res.end()));
+    await assert.rejects(Sandbox.create({ serverUrl, signal }), CanceledError);
+    const here = await folder();
+    const coveBin = join(here, "cove");
+    await writeFile(coveBin, `#!/bin/sh\necho >${here}/started\nexit 1\n`, { mode: 0o755 });
+    await assert.rejects(Sandbox.create({ mode: "local", home: join(here, "home"), coveBin, signal }), CanceledError);
+    // A program of its own: what nobody handles ends it.
+    const script = `import { Sandbox } from "cove-sandbox";
+      const signal = AbortSignal.abort();
+      for (const at of [{ serverUrl: ${JSON.stringify(await nobody())} }, { mode: "local", home: ${JSON.stringify(here)}, coveBin: ${JSON.stringify(coveBin)} }]) {
+        await Sandbox.create({ ...at, signal }).catch((err) => console.log(err.code));
+      }`;
+    const { stdout } = await promisify(execFile)(process.execPath, ["--input-type=module", "--eval", script], { cwd: fileURLToPath(new URL("..", import.meta.url)) });
+    assert.equal(stdout, "canceled\ncanceled\n");
+    assert.deepEqual([asked, await readdir(here)], [0, ["cove"]]);
   });
 
   test("the server falls silent in the middle of a stream", async () => {
