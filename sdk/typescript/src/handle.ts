@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 
-import { type Ask, type Connection, at } from "./connection.js";
+import { type Ask, type Connection, at, orAborted } from "./connection.js";
 import { CoveError } from "./errors.js";
 import { type SandboxInfo, type SandboxSpec, type SessionForm, sandboxInfoOf, specForm } from "./forms.js";
 
@@ -67,9 +67,12 @@ export class Handle {
     if (this.spec) this.spec = { ...this.spec, ...more };
   }
 
-  /** forget is for a sandbox that was ended: nothing opens it again. */
-  forget(): void {
+  /** forget is for a sandbox that is to end: nothing opens it again. It returns when nobody does so any more, with the id that is to end. */
+  async forget(signal?: AbortSignal): Promise<string> {
     this.spec = undefined;
+    // One that cannot be opened is none that must end.
+    if (this.renewing) await orAborted(this.renewing.catch(() => undefined), signal);
+    return this.id;
   }
 
   /** run runs something in the sandbox, and once more where that had expired. */
@@ -116,15 +119,15 @@ export class Handle {
     return wanted && this.spec !== undefined && err instanceof CoveError && err.reason === "session_expired" && again.repeatable();
   }
 
-  /** renew opens a sandbox in the place of one that expired, unless somebody else has. */
+  /** renew opens a sandbox in the place of one that expired, unless somebody else has. It is opened for all who wait: a signal ends only the waiting. */
   private async renew(was: string, signal?: AbortSignal): Promise<void> {
     if (this.id !== was) return;
-    this.renewing ??= open(this.connection, this.spec!, signal)
+    this.renewing ??= open(this.connection, this.spec!)
       .then((made) => {
         this.id = made.id;
         this.untold = true;
       })
       .finally(() => (this.renewing = undefined));
-    await this.renewing;
+    await orAborted(this.renewing, signal);
   }
 }

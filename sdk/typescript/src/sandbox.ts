@@ -196,8 +196,7 @@ export class Sandbox implements AsyncDisposable {
 
   /** kill ends it, and reports whether it was still there. It is not opened again. */
   async kill({ signal }: CallOptions = {}): Promise<boolean> {
-    this.handle.forget();
-    return end(this.handle.connection, this.handle.id, signal);
+    return end(this.handle.connection, await this.handle.forget(signal), signal);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -6,13 +6,14 @@ import assert from "node:assert/strict";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { test } from "node:test";
 
-import { Sandbox } from "cove-sandbox";
+import { CanceledError, Sandbox } from "cove-sandbox";
 
 import { peer } from "./rig.js";
 
 /** Expiring is a server whose first sandbox has expired, and that opens others when opens lets it. */
 class Expiring {
   opened = 0;
+  ended: string[] = [];
   /** Told of each sandbox that is asked for; what it waits for is waited for. */
   opens: () => Promise<void> = async () => undefined;
 
@@ -20,6 +21,7 @@ class Expiring {
     req.resume();
     const [, , , id, what] = req.url!.split("/");
     const json = (status: number, type: string, form: unknown) => res.writeHead(status, { "Content-Type": type }).end(JSON.stringify(form));
+    if (req.method === "DELETE") this.ended.push(id!);
     if (req.method === "POST" && id === undefined) {
       const made = `s${++this.opened}`;
       void this.opens().then(() => json(201, "application/json", { session_id: made }));
@@ -44,4 +46,44 @@ test("each answer of what was run again says so, and none that follows", async (
   assert.deepEqual(all.map((x) => [x.sandboxId, x.recreated]), all.map(() => ["s2", true]));
   assert.deepEqual([(await sandbox.commands.run("true")).recreated, (await sandbox.code.run("1", heard)).recreated], [false, false]);
   assert.equal(server.opened, 2, "it is opened again once");
+});
+
+/** held has the next sandbox wait to be opened; what it returns says when one is asked for, and lets it be. */
+function held(server: Expiring): { asked: Promise<void>; go: () => void } {
+  let go: () => void = () => undefined;
+  const gate = new Promise<void>((done) => (go = done));
+  const asked = new Promise<void>((done) => {
+    server.opens = () => {
+      done();
+      return gate;
+    };
+  });
+  return { asked, go };
+}
+
+test("who gives up waiting does not end what others wait for", async () => {
+  const server = new Expiring();
+  await using sandbox = await Sandbox.create({ serverUrl: await peer(server.answer) });
+  const { asked, go } = held(server);
+  const stop = new AbortController();
+  const left = sandbox.commands.run("true", { signal: stop.signal });
+  await asked;
+  const stays = sandbox.commands.run("true");
+  stop.abort();
+  await assert.rejects(left, CanceledError);
+  go();
+  assert.deepEqual(await stays.then((x) => [x.sandboxId, x.recreated]), ["s2", true]);
+  assert.equal(server.opened, 2);
+});
+
+test("one that is opened while it is to end does not stay", async () => {
+  const server = new Expiring();
+  const sandbox = await Sandbox.create({ serverUrl: await peer(server.answer) });
+  const { asked, go } = held(server);
+  const running = sandbox.commands.run("true");
+  await asked;
+  const killed = sandbox[Symbol.asyncDispose]();
+  go();
+  await Promise.all([running, killed]);
+  assert.deepEqual(server.ended, ["s2"]);
 });
