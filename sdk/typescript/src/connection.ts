@@ -64,7 +64,10 @@ export class Connection {
   /** The server, in messages. */
   name: string;
   private readonly remedy: string;
-  private readonly agent: Agent;
+  // What is private by # is shown by nothing that prints or serializes: the key, and
+  // the agent, whose connections know the requests that they carried.
+  readonly #key: string;
+  readonly #agent: Agent;
   private readonly base: URL | undefined;
   private readonly local: LocalServer | undefined;
   private socketPath: string | undefined;
@@ -73,13 +76,15 @@ export class Connection {
   private unlike: string | undefined; // how the versions differ, where they do not fit
 
   constructor(options: ConnectionOptions = {}) {
-    this.platform = resolve(options);
+    const { key, ...platform } = resolve(options);
+    this.#key = key;
+    this.platform = platform;
     const idle = { keepAlive: true, maxFreeSockets: 64, timeout: 60_000 };
     if (this.platform.mode === "local") {
       this.local = new LocalServer(this.platform);
       this.name = "the local server";
       this.remedy = "run cove doctor to see what is the matter";
-      this.agent = new Agent(idle);
+      this.#agent = new Agent(idle);
       return;
     }
     const url = address(this.platform.url);
@@ -92,12 +97,12 @@ export class Connection {
       this.remedy = "check the URL, and that cove serve runs there";
     }
     const trust = this.platform.ca === undefined ? {} : { ca: this.platform.ca };
-    this.agent = url.protocol === "https:" ? new TLSAgent({ ...idle, ...trust }) : new Agent(idle);
+    this.#agent = url.protocol === "https:" ? new TLSAgent({ ...idle, ...trust }) : new Agent(idle);
   }
 
   /** close lets go of connections that are not in use. Calls that are under way go on. */
   close(): void {
-    this.agent.destroy();
+    this.#agent.destroy();
   }
 
   /** json asks for a JSON answer. */
@@ -272,10 +277,10 @@ export class Connection {
     if (ask.accept !== undefined) headers["Accept"] = ask.accept;
     if (ask.json !== undefined) headers["Content-Type"] = asJSON;
     if (ask.body?.length !== undefined) headers["Content-Length"] = String(ask.body.length);
-    if (this.platform.key !== "") headers["Authorization"] = `Bearer ${this.platform.key}`;
+    if (this.#key !== "") headers["Authorization"] = `Bearer ${this.#key}`;
     const options: RequestOptions = {
       method: ask.method, path: (this.base?.pathname.replace(/\/+$/, "") ?? "") + ask.path + queryOf(ask.query), headers,
-      agent: keep ? this.agent : false,
+      agent: keep ? this.#agent : false,
       // A server that is not ours must not fill our memory with headers.
       maxHeaderSize: 64 * 1024,
     };

@@ -37,11 +37,10 @@ export interface CallOptions {
   signal?: AbortSignal | undefined;
 }
 
-/** Platform is what options and environment come to. */
+/** Platform is what options and environment come to, but for the key. */
 export interface Platform {
   mode: Mode;
   url: string; // of remote mode
-  key: string;
   home: string | undefined;
   bin: string | undefined;
   ca: ConnectionOptions["ca"];
@@ -51,8 +50,8 @@ export interface Platform {
   silenceMs: number;
 }
 
-/** resolve reads options, and the environment where they say nothing. */
-export function resolve(options: ConnectionOptions, env: NodeJS.ProcessEnv = process.env): Platform {
+/** resolve reads options, and the environment where they say nothing. Who has the key shows it to the server alone. */
+export function resolve(options: ConnectionOptions, env: NodeJS.ProcessEnv = process.env): Platform & { key: string } {
   const mode = options.mode ?? modeOf(options, env);
   if (mode !== "local" && mode !== "remote") throw misfit("mode", `${JSON.stringify(mode)} is unknown; use local or remote`);
   const key = options.apiKey ?? env["COVE_API_KEY"] ?? "";

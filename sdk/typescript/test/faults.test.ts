@@ -4,9 +4,9 @@ import { readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { before, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { promisify } from "node:util";
+import { inspect, promisify } from "node:util";
 
-import { CanceledError, ConnectionError, CoveError, Sandbox, SandboxClient, UnauthenticatedError, VERSION, VersionError } from "cove-sandbox";
+import { CanceledError, ConnectionError, CoveError, type Execution, Sandbox, SandboxClient, UnauthenticatedError, VERSION, VersionError } from "cove-sandbox";
 
 import { type Served, folder, nobody, peer, serve, where } from "./rig.js";
 
@@ -110,6 +110,34 @@ describe("with a server", () => {
     }
     await using client = new SandboxClient({ ...where(served), apiKey: "wrong" });
     await assert.rejects(client.getOrCreateSession({ userId: "ada", threadId: "one" }), UnauthenticatedError);
+  });
+
+  test("the key is not printed, whatever is", async () => {
+    await using sandbox = await Sandbox.create(where(served));
+    await using client = new SandboxClient(where(served));
+    const session = await client.getOrCreateSession({ userId: "ada", threadId: "quiet" });
+    let enter: () => void = () => undefined;
+    const entered = new Promise<void>((done) => (enter = done));
+    async function* typed() {
+      yield "";
+      await entered; // the request is under way when it is looked at
+      yield "line\n";
+    }
+    let running: Promise<Execution> | undefined;
+    await new Promise<unknown>((began) => (running = sandbox.commands.run("echo began; read line", { stdin: typed(), onStdout: began })));
+    const holders = {
+      sandbox, client, session: await client.session(session.id), process: await sandbox.commands.start("true"), watch: await sandbox.files.watch(),
+      refused: await sandbox.files.read("nothing").catch((err: CoveError) => err), unreachable: await Sandbox.create({ ...where(served), serverUrl: await nobody() }).catch((err: CoveError) => err),
+    };
+    for (const [name, holder] of Object.entries(holders)) {
+      for (const shown of [inspect(holder), inspect(holder, { depth: 50, showHidden: true, customInspect: false }), JSON.stringify(holder)]) {
+        assert.ok(!shown.includes(served.apiKey), `${name} shows the key`);
+      }
+    }
+    holders.watch.close();
+    enter();
+    assert.equal((await running)?.exitCode, 0);
+    assert.equal(await Sandbox.kill(session.id, where(served)), true);
   });
 
   // A server that is asked to stop lets streams end for a while first, and tells them then.
