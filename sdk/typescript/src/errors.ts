@@ -144,6 +144,7 @@ const finer: Record<string, Constructor> = {
   session_expired: SessionNotFoundError,
   session_closed: SessionNotFoundError,
   node_lost: SessionNotFoundError,
+  volume_overrun: SessionNotFoundError,
 };
 
 /**

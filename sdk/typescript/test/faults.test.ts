@@ -6,7 +6,7 @@ import { before, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { inspect, promisify } from "node:util";
 
-import { CanceledError, ConnectionError, CoveError, type Execution, Sandbox, SandboxClient, UnauthenticatedError, VERSION, VersionError } from "cove-sandbox";
+import { CanceledError, ConnectionError, CoveError, type Execution, Sandbox, SandboxClient, SessionNotFoundError, UnauthenticatedError, VERSION, VersionError } from "cove-sandbox";
 
 import { type Served, folder, nobody, peer, serve, where } from "./rig.js";
 
@@ -28,6 +28,14 @@ describe("where something is wrong", () => {
   test("another server answers", async () => {
     const serverUrl = await peer((_req, res) => res.writeHead(200, { "Content-Type": "text/html" }).end("<html>"));
     await assert.rejects(Sandbox.create({ serverUrl }), (err: CoveError) => err instanceof ConnectionError && /"text\/html", which is not what Cove answers/.test(err.message));
+  });
+
+  test("the sandbox is gone, for any of the reasons", async () => {
+    for (const reason of ["no_such_session", "session_expired", "session_closed", "node_lost", "volume_overrun"]) {
+      const serverUrl = await peer((_req, res) => res.writeHead(404, { "Content-Type": "application/problem+json" }).end(JSON.stringify({ code: "not_found", reason, error: "it is gone" })));
+      await assert.rejects(Sandbox.connect("one", { serverUrl, checkVersion: false }), (err: CoveError) => err instanceof SessionNotFoundError && err.reason === reason, reason);
+      assert.equal(await Sandbox.kill("one", { serverUrl, checkVersion: false }), false);
+    }
   });
 
   test("the server never answers, and the caller has a signal", async () => {
