@@ -102,7 +102,8 @@ export class Connection {
 
   /** close lets go of connections that are not in use. Calls that are under way go on. */
   close(): void {
-    this.#agent.destroy();
+    // Not destroy: it ends also what others have under way, such as who forked it.
+    for (const idle of Object.values(this.#agent.freeSockets)) for (const socket of idle ?? []) socket.destroy();
   }
 
   /** json asks for a JSON answer. */

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { type IncomingHttpHeaders, type IncomingMessage, get } from "node:http";
 import { before, describe, test } from "node:test";
 
-import { ConflictError, CoveError, InvalidError, Sandbox, SessionNotFoundError, UnsupportedError } from "cove-sandbox";
+import { ConflictError, CoveError, type Execution, InvalidError, Sandbox, SessionNotFoundError, UnsupportedError } from "cove-sandbox";
 
 import { type Served, collect, serve, where } from "./rig.js";
 
@@ -79,6 +79,25 @@ describe("sandboxes", () => {
     assert.deepEqual((await collect(Sandbox.snapshots({ ...where(served), sandboxId: sandbox.id }))).map((s) => [s.id, s.name]), [[snapshot.id, "before"]]);
     await Sandbox.deleteSnapshot(snapshot.id, where(served));
     await assert.rejects(Sandbox.deleteSnapshot(snapshot.id, where(served)), { code: "not_found" });
+  });
+
+  test("that are let go of leave the calls of others alone", async () => {
+    await using sandbox = await Sandbox.create(where(served));
+    let running: Promise<Execution> | undefined;
+    let enter: () => void = () => undefined;
+    const entered = new Promise<void>((done) => (enter = done));
+    async function* typed() {
+      yield "first\n";
+      await entered;
+      yield "second\n";
+    }
+    await new Promise<unknown>((began) => (running = sandbox.commands.run("read a; echo $a; read b; echo $b", { stdin: typed(), onStdout: began })));
+    {
+      await using fork = await sandbox.fork();
+      assert.notEqual(fork.id, sandbox.id);
+    }
+    enter();
+    assert.equal((await running)?.stdout, "first\nsecond\n");
   });
 
   test("have a network only where it was asked for", async () => {
