@@ -106,6 +106,7 @@ function answers(socketPath: string, signal?: AbortSignal): Promise<boolean> {
       });
       res.on("end", () => done(res.statusCode === 200 && parsed(text)?.status === "healthy"));
       res.on("error", () => done(false));
+      res.on("close", () => done(false)); // one that says too much has no end
     });
     req.on("timeout", () => req.destroy());
     req.on("error", () => (signal?.aborted ? fail(aborted(signal)) : done(false)));

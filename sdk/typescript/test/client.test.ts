@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { readFile, writeFile } from "node:fs/promises";
+import { once } from "node:events";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
 import { join } from "node:path";
 import { before, describe, test } from "node:test";
 import { promisify } from "node:util";
@@ -59,6 +61,17 @@ describe("a client of sessions", () => {
     await sandbox.files.write("kept", "x");
     await stopLocal(platforms["local"]!.home!);
     assert.equal(await sandbox.files.read("kept"), "x");
+  });
+
+  test("in local mode does not wait for what says too much at the place of the server", async () => {
+    const home = join(here, "chatty");
+    await mkdir(home, { mode: 0o700 });
+    const chatty = createServer((_req, res) => res.end("x".repeat(100_000)));
+    chatty.listen(join(home, "cove.sock"));
+    await once(chatty, "listening");
+    undone(async () => void chatty.close());
+    const signal = AbortSignal.timeout(30_000);
+    await assert.rejects(Sandbox.create({ mode: "local", coveBin: join(here, "no-such-cove"), home, signal }), (err: CoveError) => /there is no program/.test(err.message));
   });
 
   test("in local mode says what is missing", async () => {
