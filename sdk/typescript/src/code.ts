@@ -158,8 +158,7 @@ export class Code {
   private async *events(attempt: Attempt, asked: Ask): AsyncGenerator<CodeEvent, void, undefined> {
     const chunk = chunks(this.connection);
     for await (const event of this.connection.follow(asked, "result")) {
-      const piece = chunk(event);
-      if (piece) yield piece;
+      yield* chunk(event);
       if (event.name === "value") {
         const form = this.connection.data<{ forms: Rich; main?: boolean }>(event);
         yield { type: "value", value: form.forms, main: form.main ?? false };

@@ -99,8 +99,7 @@ export class Commands {
 
   private async *events(attempt: Attempt, asked: Ask, chunk: ReturnType<typeof chunks>): AsyncGenerator<CommandEvent, void, undefined> {
     for await (const event of this.connection.follow(asked, "exit")) {
-      const piece = chunk(event);
-      if (piece) yield piece;
+      yield* chunk(event);
       if (event.name === "exit") yield { type: "exit", result: this.handle.tell(executionOf(this.connection.data<ExecutionForm>(event)), attempt) };
     }
   }

@@ -10,20 +10,30 @@ import type { CallOptions } from "./options.js";
 export interface Chunk {
   type: "stdout" | "stderr";
   data: Uint8Array;
-  /** The text that is whole with this piece: a character that was cut comes with the next one. */
+  /** The text that is whole with this piece: a character that was cut comes with the next one, and as \uFFFD, with no data, where none comes. */
   text: string;
   /** Where the next piece begins, in bytes of both streams. */
   next: number;
 }
 
-/** chunks makes pieces of output of events, and keeps what a character lacks. */
-export function chunks(connection: Connection): (event: ServerEvent) => Chunk | undefined {
+/** Events after which there is no more output. */
+const lastEvents = ["exit", "result", "end"];
+
+/** chunks makes pieces of output of events, and keeps the start of a character that was cut until the rest comes, or the last event. */
+export function chunks(connection: Connection): (event: ServerEvent) => Chunk[] {
   const decoders = { stdout: new TextDecoder(), stderr: new TextDecoder() };
+  let next = 0;
   return (event) => {
-    if (event.name !== "stdout" && event.name !== "stderr") return undefined;
-    const form = connection.data<{ offset: number; data?: string; data_base64?: string }>(event);
-    const data = bytesIn(form.data, form.data_base64);
-    return { type: event.name, data, text: decoders[event.name].decode(data, { stream: true }), next: form.offset + data.byteLength };
+    const { name } = event;
+    if (name === "stdout" || name === "stderr") {
+      const form = connection.data<{ offset: number; data?: string; data_base64?: string }>(event);
+      const data = bytesIn(form.data, form.data_base64);
+      next = form.offset + data.byteLength;
+      return [{ type: name, data, text: decoders[name].decode(data, { stream: true }), next }];
+    }
+    if (!lastEvents.includes(name)) return [];
+    const cut = (["stdout", "stderr"] as const).map((type) => ({ type, data: new Uint8Array(), text: decoders[type].decode(), next }));
+    return cut.filter((piece) => piece.text !== "");
   };
 }
 
@@ -82,10 +92,10 @@ export class Process implements AsyncIterable<Chunk> {
         for await (const event of this.connection.follow({ method: "GET", path: this.path(""), query: { offset }, signal, safe: true }, "exit", "end")) {
           until = undefined;
           if (event.name === "exit") this.result = executionOf(this.connection.data<ExecutionForm>(event));
-          const piece = chunk(event);
-          if (!piece) continue;
-          offset = piece.next;
-          yield piece;
+          for (const piece of chunk(event)) {
+            offset = piece.next;
+            yield piece;
+          }
         }
         return;
       } catch (err) {

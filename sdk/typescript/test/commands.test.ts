@@ -47,6 +47,17 @@ describe("commands", () => {
     assert.deepEqual(Buffer.concat(pieces.map((p) => p.data)), Buffer.from([0xc3, 0xa4, 0x78, 0xff]));
   });
 
+  test("that end in the middle of a character lose nothing of it", async () => {
+    const half = "printf 'x\\303'";
+    const told: string[] = [];
+    const x = await sandbox.commands.run(half, { onStdout: (text) => told.push(text) });
+    assert.deepEqual([told.join(""), x.stdout], ["x\uFFFD", "x\uFFFD"]);
+    const pieces = await collect(await sandbox.commands.start(half));
+    assert.equal(pieces.map((p) => p.text).join(""), "x\uFFFD");
+    assert.deepEqual(Buffer.concat(pieces.map((p) => p.data)), Buffer.from([0x78, 0xc3]));
+    assert.equal(pieces.at(-1)!.next, 2);
+  });
+
   test("read what they are given, whole or as it comes", async () => {
     assert.equal((await sandbox.commands.run("wc -c", { stdin: "12345" })).stdout.trim(), "5");
     assert.deepEqual((await sandbox.commands.run("cat", { stdin: new Uint8Array([0xff, 0, 1]) })).stdoutData, Buffer.from([0xff, 0, 1]));
