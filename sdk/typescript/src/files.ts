@@ -262,7 +262,9 @@ export class Watch implements AsyncIterableIterator<FileChange>, AsyncDisposable
 
   async next(): Promise<IteratorResult<FileChange, void>> {
     try {
-      return await this.changes.next();
+      const next = await this.changes.next();
+      if (next.done) this.letGo();
+      return next;
     } catch (err) {
       this.letGo();
       if (err instanceof Closed) return { done: true, value: undefined };

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
+import { getEventListeners } from "node:events";
 import { readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { before, describe, test } from "node:test";
@@ -65,6 +66,22 @@ describe("where something is wrong", () => {
     const { stdout } = await promisify(execFile)(process.execPath, ["--input-type=module", "--eval", script], { cwd: fileURLToPath(new URL("..", import.meta.url)) });
     assert.equal(stdout, "canceled\ncanceled\n");
     assert.deepEqual([asked, await readdir(here)], [0, ["cove"]]);
+  });
+
+  test("a watch that is over leaves nothing at the caller's signal", async () => {
+    const serverUrl = await peer((req, res) => {
+      const watching = req.url!.includes("/watch");
+      if (!watching) return void res.writeHead(200, { "Content-Type": "application/json" }).end(JSON.stringify({ session_id: "one", version: "dev" }));
+      const begins = req.url!.includes("begins") ? 'event: change\ndata: {"kind":"ready"}\n\n' : "";
+      res.writeHead(200, { "Content-Type": "text/event-stream" }).end(`${begins}event: end\ndata: {}\n\n`);
+    });
+    await using sandbox = await Sandbox.connect("one", { serverUrl });
+    const { signal } = new AbortController();
+    await assert.rejects(sandbox.files.watch("never", { signal }), ConnectionError);
+    assert.equal(getEventListeners(signal, "abort").length, 0);
+    const watch = await sandbox.files.watch("begins", { signal });
+    assert.deepEqual(await watch.next(), { done: true, value: undefined });
+    assert.equal(getEventListeners(signal, "abort").length, 0);
   });
 
   test("the server falls silent in the middle of a stream", async () => {
