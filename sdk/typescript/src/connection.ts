@@ -123,7 +123,7 @@ export class Connection {
     });
   }
 
-  /** read asks for bytes. Who gets them reads or destroys them. */
+  /** read asks for bytes. Who gets them reads them by pieces, or destroys them. */
   async read(ask: Ask): Promise<IncomingMessage> {
     return this.again(ask, () => this.send(ask));
   }
@@ -134,20 +134,31 @@ export class Connection {
    */
   async *follow(ask: Ask, ...last: string[]): AsyncGenerator<ServerEvent, void, undefined> {
     const res = await this.again(ask, () => this.send({ ...ask, accept: asEvents }));
-    let silent: ConnectionError | undefined;
-    const alarm = () => {
-      silent = new ConnectionError(`cove at ${this.name} has given no sign of life for ${this.platform.silenceMs / 1000} s`, { reason: "connection", remedy: this.remedy });
-      res.destroy(silent);
-    };
     try {
-      for await (const event of serverEvents(watched(res, this.platform.silenceMs, alarm))) {
+      for await (const event of serverEvents(this.pieces(res, ask.signal))) {
         if (event.name === "error") throw problem(this.parse(res, event.data), { unlike: this.unlike }) ?? this.foreign(res);
         yield event;
         if (last.includes(event.name)) return;
       }
       throw this.broken(undefined, ask.signal);
     } catch (err) {
-      throw err instanceof CoveError ? err : (silent ?? this.broken(err, ask.signal));
+      throw err instanceof CoveError ? err : this.broken(err, ask.signal);
+    } finally {
+      res.destroy();
+    }
+  }
+
+  /** pieces yields an answer as it comes. One that breaks off, or falls silent for too long, is an error. */
+  async *pieces(res: IncomingMessage, signal?: AbortSignal): AsyncGenerator<Buffer, void, undefined> {
+    let silent: ConnectionError | undefined;
+    const alarm = () => {
+      silent = new ConnectionError(`cove at ${this.name} has given no sign of life for ${this.platform.silenceMs / 1000} s`, { reason: "connection", remedy: this.remedy });
+      res.destroy(silent);
+    };
+    try {
+      yield* watched(res, this.platform.silenceMs, alarm);
+    } catch (err) {
+      throw silent ?? this.broken(err, signal);
     } finally {
       res.destroy();
     }

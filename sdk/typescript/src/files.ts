@@ -1,7 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { createReadStream, createWriteStream } from "node:fs";
 import { rename, rm, stat } from "node:fs/promises";
-import type { IncomingMessage } from "node:http";
 import { pipeline } from "node:stream/promises";
 
 import { Body, type Content, bodyOf } from "./body.js";
@@ -76,17 +75,7 @@ export class Files {
   /** readStream returns a file as it comes. It is open when this returns; who does not read it aborts the signal. */
   async readStream(path: string, options: ReadOptions = {}): Promise<AsyncIterable<Uint8Array>> {
     const { offset, length, signal } = options;
-    return this.pieces(await this.connection.read({ method: "GET", path: this.handle.path("/files"), query: { path, offset, length }, accept: asBytes, signal, safe: true }), signal);
-  }
-
-  private async *pieces(res: IncomingMessage, signal?: AbortSignal): AsyncGenerator<Uint8Array, void, undefined> {
-    try {
-      for await (const piece of res as AsyncIterable<Buffer>) yield piece;
-    } catch (err) {
-      throw this.connection.broken(err, signal);
-    } finally {
-      res.destroy();
-    }
+    return this.connection.pieces(await this.connection.read({ method: "GET", path: this.handle.path("/files"), query: { path, offset, length }, accept: asBytes, signal, safe: true }), signal);
   }
 
   /** write replaces a file, and makes the directories above it. */
@@ -122,7 +111,7 @@ export class Files {
     const res = await this.connection.read({ method: "GET", path: this.handle.path("/files"), query: { path: from }, accept: asBytes, signal, safe: true });
     const size = res.headers["content-length"];
     const total = size === undefined ? undefined : Number(size);
-    const pieces = this.pieces(res, signal);
+    const pieces = this.connection.pieces(res, signal);
     async function* counted() {
       let bytes = 0;
       for await (const piece of pieces) {
@@ -145,7 +134,7 @@ export class Files {
   async archive(path = "", { signal }: CallOptions = {}): Promise<AsyncIterable<Uint8Array>> {
     const ask: Ask = { method: "GET", path: this.handle.path("/archive"), accept: asTar, signal, safe: true };
     if (path !== "") ask.query = { path };
-    return this.pieces(await this.connection.read(ask), signal);
+    return this.connection.pieces(await this.connection.read(ask), signal);
   }
 
   /** unpack extracts a tar into a directory. Each file is whole or not there; those before one that is refused stay. */

@@ -27,7 +27,7 @@ export interface ConnectionOptions {
   checkVersion?: boolean | "refuse";
   /** How long a server that has answered before is given to come back, for what is safe to ask again. Left out, 15000. */
   reconnectMs?: number;
-  /** How long a stream may be without a sign of life; servers give one every 15 s. Left out, 60000. */
+  /** How long a stream, or a file on its way here, may be without a sign of life; of streams servers give one every 15 s. Left out, 60000. */
   silenceMs?: number;
 }
 

@@ -9,7 +9,7 @@ import { inspect, promisify } from "node:util";
 
 import { CanceledError, ConnectionError, CoveError, type Execution, Sandbox, SandboxClient, SessionNotFoundError, UnauthenticatedError, VERSION, VersionError } from "cove-sandbox";
 
-import { type Served, folder, nobody, peer, serve, where } from "./rig.js";
+import { type Served, collect, folder, nobody, peer, serve, where } from "./rig.js";
 
 describe("where something is wrong", () => {
   test("nobody listens, and that is said at once", async () => {
@@ -92,6 +92,20 @@ describe("where something is wrong", () => {
     await using sandbox = await Sandbox.connect("one", { serverUrl, silenceMs: 200 });
     const running = sandbox.commands.run("true", { onStdout: () => undefined });
     await assert.rejects(running, (err: CoveError) => err instanceof ConnectionError && /no sign of life for 0.2 s/.test(err.message));
+  });
+
+  test("the server falls silent in the middle of a file", async () => {
+    const serverUrl = await peer((req, res) => {
+      if (/files|archive/.test(req.url!)) res.writeHead(200, { "Content-Type": req.url!.includes("archive") ? "application/x-tar" : "application/octet-stream", "Content-Length": 10 }).write("half");
+      else res.writeHead(200, { "Content-Type": "application/json" }).end(JSON.stringify({ session_id: "one", version: "dev" }));
+    });
+    await using sandbox = await Sandbox.connect("one", { serverUrl, silenceMs: 200 });
+    const silent = (err: CoveError) => err instanceof ConnectionError && /no sign of life for 0.2 s/.test(err.message);
+    const here = await folder();
+    await assert.rejects(sandbox.files.readBytes("f", { signal: AbortSignal.timeout(30_000) }), silent);
+    await assert.rejects(sandbox.files.download("f", join(here, "f"), { signal: AbortSignal.timeout(30_000) }), silent);
+    await assert.rejects(collect(await sandbox.files.archive(".", { signal: AbortSignal.timeout(30_000) })), silent);
+    assert.deepEqual(await readdir(here), []);
   });
 
   test("the server is of a version that does not fit", async () => {
