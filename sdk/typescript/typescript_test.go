@@ -47,6 +47,18 @@ func TestSource(t *testing.T) {
 	}
 }
 
+// TestLicense holds the package's copy to the license of all: npm takes no file from
+// above the package.
+func TestLicense(t *testing.T) {
+	want, err := os.ReadFile("../../LICENSE")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile("LICENSE"); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("the LICENSE here is not the one of Cove: %v", err)
+	}
+}
+
 // TestSDK runs the SDK's own tests, a file at a time. They start the servers that they
 // talk to, and end them.
 func TestSDK(t *testing.T) {
