@@ -100,9 +100,9 @@ export class Connection {
     this.#agent = url.protocol === "https:" ? new TLSAgent({ ...idle, ...trust }) : new Agent(idle);
   }
 
-  /** close lets go of connections that are not in use. Calls that are under way go on. */
+  /** close lets go of connections: of idle ones now, and of others when their calls are over. */
   close(): void {
-    // Not destroy: it ends also what others have under way, such as who forked it.
+    this.#agent.maxFreeSockets = 0;
     for (const idle of Object.values(this.#agent.freeSockets)) for (const socket of idle ?? []) socket.destroy();
   }
 

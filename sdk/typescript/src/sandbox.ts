@@ -41,6 +41,7 @@ export class Sandbox implements AsyncDisposable {
   readonly code: Code;
   readonly terminals: Terminals;
   readonly ports: Ports;
+  private alone: Connection | undefined; // nobody else has it
 
   private constructor(
     private readonly handle: Handle,
@@ -56,7 +57,8 @@ export class Sandbox implements AsyncDisposable {
 
   /** create makes a sandbox, or returns the live one of the same user and thread. */
   static async create(options: CreateOptions = {}): Promise<Sandbox> {
-    return orClose(new Connection(options), (connection) => Sandbox.openOn(connection, specOf(options), options.signal));
+    const connection = new Connection(options);
+    return Sandbox.on(connection, Sandbox.openOn(connection, specOf(options), options.signal));
   }
 
   /** openOn is create on a connection that is there. */
@@ -67,13 +69,26 @@ export class Sandbox implements AsyncDisposable {
 
   /** connect returns a sandbox that is there, by its id. */
   static async connect(id: string, options: ConnectionOptions & CallOptions = {}): Promise<Sandbox> {
-    return orClose(new Connection(options), (connection) => Sandbox.connectOn(connection, id, options.signal));
+    const connection = new Connection(options);
+    return Sandbox.on(connection, Sandbox.connectOn(connection, id, options.signal));
   }
 
   /** connectOn is connect on a connection that is there. */
   static async connectOn(connection: Connection, id: string, signal?: AbortSignal): Promise<Sandbox> {
     const info = await session(connection, { method: "GET", path: at`/api/sandboxes/${id}`, signal, safe: true });
     return new Sandbox(new Handle(connection, id), info, false);
+  }
+
+  /** on has a sandbox let go of its connection with itself, or does so where nothing comes of it. */
+  private static async on(connection: Connection, making: Promise<Sandbox>): Promise<Sandbox> {
+    try {
+      const made = await making;
+      made.alone = connection;
+      return made;
+    } catch (err) {
+      connection.close();
+      throw err;
+    }
   }
 
   /** list yields the sandboxes that the caller has. */
@@ -203,7 +218,7 @@ export class Sandbox implements AsyncDisposable {
     try {
       if (this.owned) await this.kill();
     } finally {
-      this.handle.connection.close();
+      this.alone?.close();
     }
   }
 }
@@ -214,16 +229,6 @@ async function end(connection: Connection, id: string, signal?: AbortSignal): Pr
     return true;
   } catch (err) {
     if (err instanceof SessionNotFoundError) return false;
-    throw err;
-  }
-}
-
-/** orClose lets go of a connection that nothing came of. */
-async function orClose<T>(connection: Connection, use: (connection: Connection) => Promise<T>): Promise<T> {
-  try {
-    return await use(connection);
-  } catch (err) {
-    connection.close();
     throw err;
   }
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { getEventListeners } from "node:events";
+import { getEventListeners, once } from "node:events";
 import { readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { before, describe, test } from "node:test";
@@ -37,6 +37,21 @@ describe("where something is wrong", () => {
       await assert.rejects(Sandbox.connect("one", { serverUrl, checkVersion: false }), (err: CoveError) => err instanceof SessionNotFoundError && err.reason === reason, reason);
       assert.equal(await Sandbox.kill("one", { serverUrl, checkVersion: false }), false);
     }
+  });
+
+  test("nothing comes of a sandbox, and no connection stays", async () => {
+    const ends: Array<Promise<unknown>> = [];
+    const serverUrl = await peer((req, res) => {
+      ends.push(once(req.socket, "close", { signal: AbortSignal.timeout(20_000) }));
+      res.writeHead(409, { "Content-Type": "application/problem+json" }).end(JSON.stringify({ code: "conflict", error: "not now" }));
+    });
+    const at = { serverUrl, checkVersion: false };
+    await assert.rejects(Sandbox.create(at), { code: "conflict" });
+    await assert.rejects(Sandbox.connect("one", at), { code: "conflict" });
+    await assert.rejects(Sandbox.kill("one", at), { code: "conflict" });
+    await assert.rejects(collect(Sandbox.list(at)), { code: "conflict" });
+    assert.equal(ends.length, 4);
+    await Promise.all(ends);
   });
 
   test("the server never answers, and the caller has a signal", async () => {
