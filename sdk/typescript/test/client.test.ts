@@ -66,11 +66,11 @@ describe("a client of sessions", () => {
   test("in local mode does not wait for what says too much at the place of the server", async () => {
     const home = join(here, "chatty");
     await mkdir(home, { mode: 0o700 });
-    const chatty = createServer((_req, res) => res.end("x".repeat(100_000)));
+    const chatty = createServer((_req, res) => res.write("x".repeat(100_000))); // and there is more to come
     chatty.listen(join(home, "cove.sock"));
     await once(chatty, "listening");
     undone(async () => void chatty.close());
-    const signal = AbortSignal.timeout(30_000);
+    const signal = AbortSignal.timeout(15_000);
     await assert.rejects(Sandbox.create({ mode: "local", coveBin: join(here, "no-such-cove"), home, signal }), (err: CoveError) => /there is no program/.test(err.message));
   });
 
