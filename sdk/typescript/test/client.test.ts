@@ -44,7 +44,7 @@ describe("a client of sessions", () => {
 
     test(`in ${mode} mode opens what expired again, unless it is told not to`, async () => {
       await using client = new SandboxClient(platforms[mode]!);
-      const session = await client.getOrCreateSession({ userId: "ada", threadId: "brief", timeoutMs: 1_000, fixedEnd: true });
+      const session = await client.getOrCreateSession({ userId: "ada", threadId: "brief", timeoutMs: 4_000, fixedEnd: true });
       for (let over = false; !over; ) {
         over = await Sandbox.connect(session.id, platforms[mode]!).then(() => false, (err: CoveError) => err.reason === "session_expired");
         await new Promise((done) => setTimeout(done, 50));
