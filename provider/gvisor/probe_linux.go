@@ -72,13 +72,18 @@ func (h *hostSide) try(ctx context.Context) error {
 			return cove.Errorf(cove.Unavailable, "%s", err.Error()).Remedy("%s", linux.RemedyOf(err))
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, tryPatience)
-	defer cancel()
 	b, err := h.find(Base)
 	if err != nil {
 		return err
 	}
-	if err := h.tryOne(ctx, b); err != nil {
+	trying, cancel := context.WithTimeout(ctx, tryPatience)
+	defer cancel()
+	err = h.tryOne(trying, b)
+	if err != nil && trying.Err() != nil && ctx.Err() == nil {
+		err = cove.Wrap(cove.Unavailable, err, "gVisor cannot make a sandbox: none answers within %s", tryPatience).
+			Remedy("try again when the machine does less, or choose another provider with SANDBOX_PROVIDER")
+	}
+	if err != nil {
 		return h.blame(err)
 	}
 	proven.Store(key, true)
