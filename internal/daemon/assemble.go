@@ -121,16 +121,7 @@ func assemble(ctx context.Context, cfg config.Config, at site) (_ *assembly, err
 		return nil, err
 	}
 	a.later(a.store.Close)
-	archives, err := openArchives(cfg, at.dir)
-	if err != nil {
-		return nil, err
-	}
-	output, err := openRoot(filepath.Join(at.dir, "output"))
-	if err != nil {
-		return nil, homeError(at.dir, err)
-	}
-	a.later(output.Close)
-	if err := a.openFolders(&ec, at); err != nil {
+	if err := a.openFiles(&ec, cfg, at); err != nil {
 		return nil, err
 	}
 	// Now, because it may have to wait for the host.
@@ -138,7 +129,6 @@ func assemble(ctx context.Context, cfg config.Config, at site) (_ *assembly, err
 		return nil, err
 	}
 	ec.Store, ec.Journal = a.store, journal
-	ec.Archives, ec.Output = archives, output
 	artifacts(&ec, cfg)
 	ec.PoolSize, ec.Node, ec.Logger, ec.Observer = at.spares, at.node, at.logger, at.observer
 	ec.Fleeting, ec.Fresh, ec.Spare, ec.Sign = at.run != nil, at.fresh, ahead.take, at.sign
@@ -263,6 +253,21 @@ func openArchives(cfg config.Config, dir string) (cove.Archives, error) {
 		return nil, cove.InvalidField("COVE_ARCHIVE_URL", "%s", cove.MessageOf(err))
 	}
 	return a, nil
+}
+
+// openFiles makes places for what sessions leave: archives, output and volumes.
+func (a *assembly) openFiles(ec *engine.Config, cfg config.Config, at site) error {
+	archives, err := openArchives(cfg, at.dir)
+	if err != nil {
+		return err
+	}
+	output, err := openRoot(filepath.Join(at.dir, "output"))
+	if err != nil {
+		return homeError(at.dir, err)
+	}
+	a.later(output.Close)
+	ec.Archives, ec.Output = archives, output
+	return a.openFolders(ec, at)
 }
 
 // openFolders makes a place for volumes by name, unless what is made ends with a run.

@@ -214,7 +214,7 @@ func TestExecutable(t *testing.T) {
 	needRoot(t)
 	for name, who := range map[string]*syscall.Credential{"root": nil, "nobody is root": {Uid: agentUser, Gid: agentUser}} {
 		t.Run(name, func(t *testing.T) {
-			dir, err := os.MkdirTemp("/tmp", "mailbox-*") // that of the test is root's alone
+			dir, err := os.MkdirTemp("/tmp", "mailbox-*") //nolint:usetesting // that of the test is root's alone
 			if err == nil && who != nil {
 				err = os.Chown(dir, agentUser, agentUser)
 			}
