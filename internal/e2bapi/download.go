@@ -23,6 +23,11 @@ func (c *call) readFile() error {
 	if err != nil {
 		return err
 	}
+	return c.sendFile(name)
+}
+
+// sendFile answers with the content of a file of the sandbox.
+func (c *call) sendFile(name string) error {
 	content, size, err := c.openFile(c.r.Context(), name)
 	if err != nil {
 		return err

@@ -227,12 +227,7 @@ func (c *call) readVolume() error {
 	if err != nil {
 		return err
 	}
-	content, size, err := c.openFile(c.r.Context(), name)
-	if err != nil {
-		return err
-	}
-	defer content.Close() //nolint:errcheck // only read
-	return c.download(content, size)
+	return c.sendFile(name)
 }
 
 // writeVolume replaces a file, with the folders above it.
