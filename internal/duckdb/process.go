@@ -104,7 +104,7 @@ func (p *process) ask(ctx context.Context, q *ask.Request, grace time.Duration) 
 		return p.read(ctx, text)
 	case <-p.answers.spoiled:
 		p.kill(ctx)
-		return nil, garbled("it is not of the protocol")
+		return nil, garbled(foreign)
 	case <-p.dead:
 		return p.last(ctx)
 	case <-ctx.Done():
@@ -113,11 +113,15 @@ func (p *process) ask(ctx context.Context, q *ask.Request, grace time.Duration) 
 	}
 }
 
+const foreign = "it is not of the protocol"
+
 // last is the answer of a process that gave it before its end, or why it ended.
 func (p *process) last(ctx context.Context) (*ask.Answer, error) {
 	select {
 	case text := <-p.answers.got:
 		return p.read(ctx, text)
+	case <-p.answers.spoiled: // it was ended for that
+		return nil, garbled(foreign)
 	default:
 		return nil, p.broke()
 	}

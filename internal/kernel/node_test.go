@@ -1,7 +1,9 @@
 package kernel_test
 
 import (
+	"context"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -265,6 +267,32 @@ func TestNodeIsInterrupted(t *testing.T) {
 		if r.Outcome != cove.TimedOut || !strings.Contains(r.Error.Value, "gone") || b.k.Alive() {
 			t.Errorf("it is %s: %+v", r.Outcome, r.Error)
 		}
+	})
+}
+
+// TestNodeHammered: no moment in which an interrupt comes is Node's end, with code
+// that begins and ends under them again and again.
+func TestNodeHammered(t *testing.T) {
+	nodes(t, func(t *testing.T, js nodejs) {
+		b := js.open(t)
+		b.prints("const x = 1", "")
+		ctx, stop := context.WithCancel(t.Context())
+		var hammer sync.WaitGroup
+		hammer.Go(func() {
+			for ctx.Err() == nil {
+				_ = b.k.Interrupt(ctx)
+			}
+		})
+		for i := range 60 {
+			code := []string{"for (;;) {}", "await new Promise(() => {})", "for (let i = 0; i < 1e5; i++);"}[i%3]
+			if r, _ := b.within(code, cove.Limits{Wall: 20 * time.Second}); r.Outcome != cove.Exited || !b.k.Alive() {
+				t.Errorf("%q is %s: %+v", code, r.Outcome, r.Error)
+				break
+			}
+		}
+		stop()
+		hammer.Wait()
+		b.shows("x", "1")
 	})
 }
 

@@ -3,7 +3,7 @@
 // function, so that code which declares a name again cannot take it from the driver.
 (function cove(require, words, read, load) {
   'use strict';
-  const {Array, Atomics, Buffer, Date, Error, Int32Array, JSON, Math, Number, Object, Promise, Reflect, RegExp, SharedArrayBuffer, String, Symbol, process, setImmediate} = globalThis;
+  const {Array, Atomics, Buffer, Date, Error, Int32Array, JSON, Math, Number, Object, Promise, Reflect, RegExp, SharedArrayBuffer, String, Symbol, clearInterval, process, setImmediate, setInterval} = globalThis;
   const fs = require('fs');
   const util = require('util');
   const {promiseHooks} = require('v8');
@@ -205,6 +205,47 @@
     }
   }
 
+  // Node begins a watch for signals where code can be interrupted and ends it after
+  // that; a signal that comes between the two ends Node itself. So one is begun with the
+  // driver and never ended, and code is entered in the way that leaves it alone: Node's
+  // own would take the listeners for signals away meanwhile. A Node that has no such way
+  // is used as it is.
+  const watch = (() => {
+    try {
+      const {startSigintWatchdog: begin, stopSigintWatchdog: end} = process.binding('contextify');
+      const {runInContext} = Object.getPrototypeOf(vm.Script.prototype);
+      const enter = (script) => Reflect.apply(runInContext, script, [null, -1, false, true, false]);
+      return enter(new vm.Script('7')) === 7 && typeof begin === 'function' && typeof end === 'function' ? {begin, end, enter, thread: undefined} : undefined;
+    } catch {
+      return undefined;
+    }
+  })();
+
+  // heard reports whether a signal came, since the last time, where it could interrupt
+  // no code. To end a watch within another one is how Node tells that.
+  function heard() {
+    if (watch === undefined) return false;
+    watch.begin();
+    return watch.end();
+  }
+
+  // listen has signals come to the driver. Code may have taken its listener away, and
+  // with the last one Node makes a signal its end.
+  function listen() {
+    if (process.listeners('SIGINT').includes(onSignal)) return;
+    process.on('SIGINT', onSignal);
+    if (watch === undefined) return;
+    if (watch.thread !== undefined) watch.end();
+    const others = tasks();
+    watch.begin();
+    watch.thread = tasks().find((t) => !others.includes(t)) ?? '';
+  }
+
+  function onSignal() {
+    const c = cell;
+    if (c !== undefined && !c.over) end(c, () => interrupted(c));
+  }
+
   // guarded calls f so that an interrupt ends it, and reports whether one did.
   function guarded(f) {
     if (inside > 0) {
@@ -214,7 +255,8 @@
     visit = f;
     inside++;
     try {
-      gate.runInThisContext({breakOnSigint: true, displayErrors: false});
+      if (watch === undefined) gate.runInThisContext({breakOnSigint: true, displayErrors: false});
+      else watch.enter(gate);
       return false;
     } catch (e) {
       if (e === null || typeof e !== 'object' || e.code !== 'ERR_SCRIPT_EXECUTION_INTERRUPTED') throw e;
@@ -233,11 +275,13 @@
   const gone = new Error('process.exit was called'); // thrown where nothing better unwinds
 
   function run(seq, code) {
-    const c = {seq, file: `cell-${seq}`, code, over: false, due: false, compiles: false, replied: false, lent: true, held: undefined, failure: 0, exit: undefined, raised: undefined, values: []};
+    const c = {seq, file: `cell-${seq}`, code, over: false, due: false, compiles: false, replied: false, lent: true, listens: undefined, held: undefined, failure: 0, exit: undefined, raised: undefined, values: []};
     cell = c;
     lent = lend(lent);
     side = '';
     sure();
+    listen();
+    heard(); // what came when nothing ran was for nobody
     let text;
     try {
       text = prepare(code);
@@ -263,6 +307,7 @@
       ticks();
     });
     seen();
+    if (watch !== undefined && !c.over) c.listens = setInterval(() => heard() && process.emit('SIGINT', 'SIGINT', 2), 20);
   }
 
   // attempt does a step of a run, unless it is over, and ends it when it was
@@ -337,6 +382,7 @@
   }
 
   function report(c) {
+    clearInterval(c.listens);
     const exit = c.exit ?? (process.exitCode === undefined ? c.failure : Number(process.exitCode));
     process.exitCode = undefined;
     if (c.replied) {
@@ -524,12 +570,17 @@
 
   // calm waits for interrupts that were meant for earlier code, so that none of them
   // ends what runs next. Some may be on their way through our parent, which passes them
-  // on; others Node has kept. The thread that it starts for code which can be
-  // interrupted is told of each by a count, and leaves what it had no time for to the
-  // thread for the next code. A thread that sleeps has found nothing left.
+  // on; others Node has kept. The thread of a watch is told of each by a count, and
+  // leaves what it had no time for to the thread of the next watch. A thread that sleeps
+  // has found nothing left.
   function calm() {
     const until = Date.now() + patience;
     asleep(ppid, until);
+    if (watch !== undefined) {
+      asleep(`self/task/${watch.thread}`, until);
+      heard();
+      return;
+    }
     let again;
     do {
       const others = tasks();
@@ -568,10 +619,7 @@
     process.argv.length = 1;
     process.execArgv.length = 0;
     Object.defineProperty(process, '_eval', {value: undefined, configurable: true}); // children that are forked would run it again
-    process.on('SIGINT', () => {
-      const c = cell;
-      if (c !== undefined && !c.over) end(c, () => interrupted(c));
-    });
+    listen();
     for (const event of ['uncaughtException', 'unhandledRejection']) process.on(event, stray(event));
   }
 
