@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # Runs every test that can run here, with the race detector where there is a C
-# compiler. Failures are shown in full; skipped tests are listed at the end.
+# compiler. Failures are shown in full; skipped tests are listed at the end. When all
+# packages run and a few tests fail, those are run once more by themselves: a machine
+# that was too busy for one of 13,000 is told apart from what is broken, and said.
 #
 # Where root can, it starts the engines that providers are tested on, if one of the
 # packages asks for them, and ends them. All events are in .cache/test.json afterwards.
@@ -41,6 +43,7 @@ if engines_asked TYPESCRIPT "${named[@]:-./...}"; then engines_typescript; fi
 # then: whatever its sandboxes do travels through a mailbox in small pieces, and the
 # detector would make that take as long as all others together.
 slow=provider/microsandbox
+duckdb=cmd/cove-duckdb # a module of its own, that is built with its C++
 run_tests() {
   if [[ -z $packages ]]; then
     go test -json "${flags[@]}" "${race[@]}" "$@"
@@ -50,13 +53,39 @@ run_tests() {
   mapfile -t most < <(go list ./... | grep -v "/$slow\$")
   go test -json "${flags[@]}" "${race[@]}" "$@" "${most[@]}" || failed=1
   go test -json "${flags[@]}" "$@" "./$slow" || failed=1
-  if [[ ${COVE_TEST_DUCKDB:-} ]]; then # a module of its own, that is built with its C++
-    # Vet by itself: what go test remembers of it with -trimpath names the folder of
-    # another checkout, which may be gone.
-    CGO_ENABLED=1 go vet -C cmd/cove-duckdb ./... || failed=1
-    CGO_ENABLED=1 GOFLAGS=-trimpath go test -C cmd/cove-duckdb -json "${flags[@]}" -vet=off "$@" ./... || failed=1
-  fi
+  if [[ ${COVE_TEST_DUCKDB:-} ]]; then test_duckdb "$@" ./... || failed=1; fi
   return "$failed"
 }
 
-run_tests "$@" | tee .cache/test.json | "$report"
+test_duckdb() {
+  CGO_ENABLED=1 GOFLAGS=-trimpath go test -C "$duckdb" -json "${flags[@]}" -vet=off "$@"
+}
+
+# run_again runs what a list of the report names, in the way it ran before.
+run_again() {
+  local path pattern failed=0
+  while IFS=$'\t' read -r -u 3 path pattern; do
+    case $path in
+      */"$duckdb" | */"$duckdb"/*) test_duckdb -count=1 -run "$pattern" "$path" || failed=1 ;;
+      */"$slow") go test -json "${flags[@]}" -count=1 -run "$pattern" "$path" || failed=1 ;;
+      *) go test -json "${flags[@]}" "${race[@]}" -count=1 -run "$pattern" "$path" || failed=1 ;;
+    esac
+  done 3<"$1"
+  return "$failed"
+}
+
+if [[ $packages && ${COVE_TEST_DUCKDB:-} ]]; then
+  # Vet by itself: what go test remembers of it with -trimpath names the folder of
+  # another checkout, which may be gone.
+  CGO_ENABLED=1 go vet -C "$duckdb" ./...
+fi
+
+again=.cache/again
+if run_tests "$@" | tee .cache/test.json | "$report" -again "$again"; then exit 0; fi
+if [[ -z $packages || ! -s $again ]]; then exit 1; fi
+echo
+echo "Run once more, each by itself:"
+run_again "$again" | "$report" -wanted "$again" || exit 1
+echo
+echo "Failed among all others and passed by itself, which is a test to be mended:"
+sed "s,^github.com/cove-sandbox/cove/,  ," "$again"

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,7 +16,7 @@ import (
 func reportOf(t *testing.T, in string) (out string, code int) {
 	t.Helper()
 	var stdout, stderr strings.Builder
-	code = run(strings.NewReader(in), &stdout, &stderr)
+	code = run(files{}, strings.NewReader(in), &stdout, &stderr)
 	if stderr.String() != "" {
 		t.Errorf("stderr: %s", stderr.String())
 	}
@@ -147,7 +148,7 @@ Failed:
 
 func TestReadError(t *testing.T) {
 	var stdout, stderr strings.Builder
-	if code := run(iotest.ErrReader(errors.New("the pipe broke")), &stdout, &stderr); code != 1 {
+	if code := run(files{}, iotest.ErrReader(errors.New("the pipe broke")), &stdout, &stderr); code != 1 {
 		t.Errorf("exit code %d, want 1", code)
 	}
 	if !strings.Contains(stderr.String(), "the pipe broke") {
@@ -196,5 +197,69 @@ func TestGoTest(t *testing.T) {
 	}
 	if t.Failed() {
 		t.Log(out)
+	}
+}
+
+// TestAgain: a test that ran to its end may be run again, with its exact name, and
+// nothing that would say the same thing twice.
+func TestAgain(t *testing.T) {
+	const p = `"Package":"github.com/cove-sandbox/cove/engine"`
+	failed := func(name, output string) string {
+		return `{"Action":"run",` + p + `,"Test":"` + name + `"}
+{"Action":"output",` + p + `,"Test":"` + name + `","Output":"` + output + `"}
+{"Action":"fail",` + p + `,"Test":"` + name + `"}
+`
+	}
+	const end = `{"Action":"fail",` + p + "}\n"
+	one := failed("TestA/x.y", "wrong") + failed("TestA", "")
+	var many string
+	for _, n := range []string{"1", "2", "3", "4", "5", "6"} {
+		many += failed("Test"+n, "wrong")
+	}
+	for name, c := range map[string]struct{ in, want string }{
+		"one":       {one + end, "github.com/cove-sandbox/cove/engine\t^TestA$/^x\\.y$\n"},
+		"too many":  {many + end, ""},
+		"a race":    {failed("TestA", "WARNING: DATA RACE") + end, ""},
+		"a leak":    {one + `{"Action":"output",` + p + `,"Output":"goleak: Errors\n"}` + "\n" + end, ""},
+		"a panic":   {one + `{"Action":"run",` + p + `,"Test":"TestB"}` + "\n" + end, ""},
+		"cut off":   {one, ""},
+		"a build":   {one + end + `{"Action":"build-fail","ImportPath":"x"}` + "\n", ""},
+		"nowhere":   {end, ""},
+		"all well":  {strings.ReplaceAll(one+end, `"fail"`, `"pass"`), ""},
+		"not a run": {"", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			list := filepath.Join(t.TempDir(), "again")
+			run(files{again: list}, strings.NewReader(c.in), io.Discard, io.Discard)
+			got, err := os.ReadFile(list)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, string(got)); diff != "" {
+				t.Errorf("the list (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestWanted: what was to be run and did not pass is not forgotten.
+func TestWanted(t *testing.T) {
+	const p = `"Package":"github.com/cove-sandbox/cove/engine"`
+	const events = `{"Action":"run",` + p + `,"Test":"TestA"}
+{"Action":"pass",` + p + `,"Test":"TestA"}
+{"Action":"pass",` + p + `}
+`
+	for want, code := range map[string]int{"^TestA$": 0, "^TestA$/^x$": 1, "^TestB$": 1} {
+		list := filepath.Join(t.TempDir(), "again")
+		if err := os.WriteFile(list, []byte("github.com/cove-sandbox/cove/engine\t"+want+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var out strings.Builder
+		if got := run(files{wanted: list}, strings.NewReader(events), &out, io.Discard); got != code {
+			t.Errorf("%s: exit code %d, want %d\n%s", want, got, code, out.String())
+		}
+	}
+	if got := run(files{wanted: filepath.Join(t.TempDir(), "none")}, strings.NewReader(events), io.Discard, io.Discard); got != 1 {
+		t.Errorf("a list that is not there: exit code %d", got)
 	}
 }

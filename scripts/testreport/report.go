@@ -32,6 +32,8 @@ type report struct {
 	failed   []string
 	skipped  []string
 	broken   []string // what is wrong with the stream itself
+
+	repeatable []repeatable // of those that failed
 }
 
 func newReport(out io.Writer) *report {
@@ -119,6 +121,9 @@ func (r *report) close(e event, s *suite) {
 		r.print("FAIL  %-28s %6.1fs\n", name, e.Elapsed)
 		for _, t := range v.failed {
 			r.failed = append(r.failed, name+" "+t)
+		}
+		for _, t := range v.ended {
+			r.repeatable = append(r.repeatable, repeatable{e.Package, t})
 		}
 		if len(v.failed) == 0 && e.FailedBuild == "" {
 			r.failed = append(r.failed, name+" (outside of a test)")

@@ -51,6 +51,7 @@ func (s *suite) testEvent(e event) {
 type verdict struct {
 	passed  int
 	failed  []string
+	ended   []string // of the failed ones, those that ran to their end in a package that is sound
 	skipped []string // with the reason
 	text    string   // all that failed tests wrote
 }
@@ -86,6 +87,7 @@ func (s *suite) verdict() verdict {
 			text.WriteString(t.output.String())
 			if counted {
 				v.failed = append(v.failed, name)
+				v.ended = append(v.ended, name)
 			}
 		default:
 			text.WriteString(t.output.String())
@@ -96,6 +98,9 @@ func (s *suite) verdict() verdict {
 	}
 	text.WriteString(s.own.String())
 	v.text = text.String()
+	if strings.Contains(v.text, "WARNING: DATA RACE") || strings.Contains(v.text, "goleak: ") {
+		v.ended = nil
+	}
 	return v
 }
 
