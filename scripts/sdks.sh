@@ -7,7 +7,7 @@
 #   py-new, py-old      PyPI e2b and e2b-code-interpreter: bin/python3 sees them
 #   msb                 PyPI microsandbox, the last of the clients that spoke to a server
 #   mcp                 npm's conformance tool and inspector of MCP
-#   tools-js, tools-py  clients of models, and an agent's frame
+#   tools-js, tools-py  clients of models, and frameworks for agents
 #   mypy                PyPI mypy, which checks the types of our own SDK for Python
 #   bin/node            Node as these need it
 #

@@ -164,26 +164,3 @@ func TestOpenAI(t *testing.T) {
 		}
 	}
 }
-
-func TestDeepAgents(t *testing.T) {
-	dir := providertest.Needs(t, "sdks", "COVE_TEST_SDKS")
-	copied := example(t, dir)
-	if err := os.Rename(filepath.Join(copied, "testdata", "scripted.py"), filepath.Join(copied, "deepagents", "scripted.py")); err != nil {
-		t.Fatal(err)
-	}
-	env := append(serve(t), "LANGSMITH_TRACING=false", "LANGCHAIN_TRACING_V2=false", "PYTHONDONTWRITEBYTECODE=1")
-	got := run(t, env, filepath.Join(dir, "tools-py", "bin", "python3"), filepath.Join(copied, "deepagents", "scripted.py"))
-	lines := strings.Split(strings.TrimSpace(got), "\n")
-	wants := []string{"/workspace/sum.py", "45", "", "55", "range(11)", "/workspace/sum.py", "/workspace/sum.py", "not", "done"}
-	if len(lines) != len(wants) {
-		t.Fatalf("the tools answered\n%s", got)
-	}
-	for i, want := range wants {
-		if !strings.Contains(lines[i], want) {
-			t.Errorf("step %d: %s, want %s", i+1, lines[i], want)
-		}
-	}
-	if !strings.Contains(lines[1], "sandbox") {
-		t.Errorf("it did not run in a sandbox: %s", lines[1])
-	}
-}

@@ -80,6 +80,12 @@ def sources() -> List[Tuple[str, bytes, int]]:
     return found
 
 
+def extras() -> List[Tuple[str, str]]:
+    """What an adapter needs beside this package, by the name of its extra: one package each."""
+    section = (ROOT / "pyproject.toml").read_text().partition("[project.optional-dependencies]\n")[2].partition("\n[")[0]
+    return re.findall(r'^([a-z-]+) = \["([^"]+)"\]$', section, re.M)
+
+
 def metadata() -> str:
     lines = [
         "Metadata-Version: 2.1",
@@ -92,6 +98,8 @@ def metadata() -> str:
         "Classifier: Typing :: Typed",
         "Description-Content-Type: text/markdown",
     ]
+    for extra, wanted in extras():
+        lines += ["Provides-Extra: " + extra, f"Requires-Dist: {wanted}; extra == '{extra}'"]
     return "\n".join(lines) + "\n\n" + (ROOT / "README.md").read_text()
 
 

@@ -19,7 +19,7 @@ from unittest import mock
 
 import both_ways  # noqa: F401: with it the folder of the package is looked in
 import cove
-from cove import _address, _errors, _models, _settings, _sse, _wire
+from cove import _address, _errors, _models, _settings, _sse, _told, _wire
 from cove._async.stream import AsyncStream
 from cove._local import Home
 
@@ -225,6 +225,14 @@ class Package(unittest.TestCase):
             names = [{n for n in dir(kind) if re.match("[a-z]", n)} for kind in (getattr(cove, way), getattr(cove, "Async" + way))]
             self.assertEqual(names[0] - {"close"}, names[1] - {"aclose"}, way)
 
+    def test_a_text_for_a_model_is_cut_in_its_middle(self) -> None:
+        for most in range(0, 300):
+            text = _told.cut("a" * 500 + "b" * 500, most)
+            self.assertLessEqual(len(text), most)
+            if most > 100:
+                self.assertRegex(text, r"^a+\n\[… [0-9]+ characters are cut here …\]\nb+$")
+        self.assertEqual(_told.cut("short", 5), "short")
+
 
 class Wheels(unittest.TestCase):
     def built(self, **env: str) -> "tuple[str, dict[str, str]]":
@@ -261,6 +269,8 @@ class Wheels(unittest.TestCase):
         self.assertIn("Root-Is-Purelib: true\n", said["WHEEL"])
         self.assertIn("Apache License", said["LICENSE"])
         self.assertIn("LICENSE,sha256=", said["RECORD"])
+        for extra in ("anthropic", "deepagents", "langchain", "openai-agents"):
+            self.assertRegex(said["METADATA"], f"\nProvides-Extra: {extra}\nRequires-Dist: {extra}[a-z>=0-9.-]*; extra == '{extra}'\n")
 
     def test_what_is_built_from_the_source_has_the_license_too(self) -> None:
         with tempfile.TemporaryDirectory() as dir:
