@@ -102,6 +102,15 @@ class Tools(unittest.IsolatedAsyncioTestCase):
             self.assertIn("Error (not_found)", await functions.call("bash", {"command": "true"}))
             self.assertIn("Error (not_found)", await functions.call("list_files"))
 
+    async def test_names_that_are_no_text_are_harmless(self) -> None:
+        async with await AsyncSandbox.create() as sandbox:
+            functions, execution = AsyncFunctions(sandbox), AsyncCodeExecution(sandbox)
+            block = {"type": "server_tool_use", "id": "x", "name": "bash_code_execution", "input": {"command": "touch $'\\xff' a"}}
+            self.assertEqual((await execution.answer(block))["content"]["content"], [{"type": "bash_code_execution_output", "file_id": "/workspace/a"}])
+            self.assertIn("/workspace/? (0 bytes)", await functions.call("list_files"))
+            self.assertEqual(await functions.call("python", {"code": "'\\ud800'"}), "'\\ud800'")
+            self.assertIn("\ufffd", await functions.call("bash", {"command": "printf '\\xff'"}))
+
     async def test_a_new_sandbox_is_told(self) -> None:
         async with await AsyncSandbox.create() as sandbox:
             functions = AsyncFunctions(sandbox)

@@ -6,8 +6,8 @@ import json
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from ._errors import CoveError, InvalidError, NotFoundError, SessionNotFoundError
-from ._models import CodeResult, Execution, FileInfo
-from ._told import NEW_SANDBOX, cut, joined
+from ._models import CodeResult, FileInfo
+from ._told import MOST, NEW_SANDBOX, cut, joined
 from ._wire import Json
 
 CODE, BASH, EDITOR = "code_execution", "bash_code_execution", "text_editor_code_execution"
@@ -67,10 +67,11 @@ class Call(NamedTuple):
 def call_of(block: Any) -> Call:
     """The call in a tool_use or server_tool_use block, as an object of the SDK or as a
     mapping. It raises InvalidError for what is none."""
-    names = ("type", "id", "name", "input")
-    kind, id, name, given = [block.get(n) for n in names] if isinstance(block, Mapping) else [getattr(block, n, None) for n in names]
+    fields = ("type", "id", "name", "input")
+    kind, id, name, given = [block.get(f) for f in fields] if isinstance(block, Mapping) else [getattr(block, f, None) for f in fields]
     if kind not in ("tool_use", "server_tool_use") or not isinstance(id, str) or name not in (CODE, BASH, EDITOR):
-        raise InvalidError("the block is no call of a tool for code", remedy="hand on tool_use and server_tool_use blocks with one of these names: " + ", ".join((CODE, BASH, EDITOR)))
+        names = f"{CODE}, {BASH} or {EDITOR}"
+        raise InvalidError("the block is no call of a tool for code", remedy=f"hand on tool_use and server_tool_use blocks that name {names}")
     return Call(id, name, given if isinstance(given, Mapping) else {}, kind == "server_tool_use")
 
 
@@ -95,7 +96,7 @@ def error(name: str, err: CoveError) -> Json:
     code = _CODES.get(err.code, "unavailable")
     if name == EDITOR and isinstance(err, NotFoundError) and not isinstance(err, SessionNotFoundError):
         code = "file_not_found"
-    return {"type": name + "_tool_result_error", "error_code": code, "error_message": str(err)}
+    return {"type": name + "_tool_result_error", "error_code": code, "error_message": cut(str(err), MOST)}
 
 
 def ran(name: str, x: CodeResult, made: List[str], most: int) -> Json:
@@ -119,8 +120,8 @@ def _raised(x: CodeResult) -> str:
 
 
 def seen(files: List[FileInfo]) -> Dict[str, Tuple[int, str]]:
-    """What tells a file from what it was before."""
-    return {info.path: (info.size, info.modified) for info in files if info.type == "file"}
+    """What tells a file from what it was before. A name that is not Unicode is no id."""
+    return {info.path: (info.size, info.modified) for info in files if info.type == "file" and info.path == cut(info.path, len(info.path))}
 
 
 def view(data: bytes, whole: bool, wanted: Any, most: int) -> Json:

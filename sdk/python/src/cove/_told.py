@@ -94,9 +94,9 @@ def schemas(shape: str) -> List[Json]:
 
 def arguments_of(name: str, given: Union[str, Mapping[str, Any], None]) -> Json:
     """The arguments of a call, as JSON or as an object, held to the schema of the tool."""
-    tool = BY_NAME.get(name)
+    tool = BY_NAME.get(str(name))
     if tool is None:
-        raise InvalidError(f"there is no tool {name[:60]!r}", remedy="use one of " + ", ".join(BY_NAME))
+        raise InvalidError(f"there is no tool {str(name)[:60]!r}", remedy="use one of " + ", ".join(BY_NAME))
     if isinstance(given, str):
         try:
             given = json.loads(given or "{}")
@@ -138,7 +138,9 @@ def bound(most: int) -> int:
 
 
 def cut(text: str, most: int) -> str:
-    """A text of at most so many characters: the head and the tail of one that is longer."""
+    """A text of at most so many characters: the head and the tail of one that is longer.
+    It is Unicode, also where it has a name of a file that is not."""
+    text = text.encode("utf-8", "replace").decode()
     if len(text) <= most:
         return text
     gap = "\n[… {} characters are cut here …]\n"

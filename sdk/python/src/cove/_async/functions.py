@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, List, Mapping, Optional, Set, Union
 
-from .._errors import CoveError, SessionNotFoundError, NotFoundError
-from .._models import CodeResult
+from .._errors import CoveError
 from .._told import EDITED, MOST, arguments_of, bound, cut, edited, failed, joined, part_of, schemas, told
 from .._wire import Json
 
@@ -46,16 +45,6 @@ class AsyncFunctions:
         except CoveError as err:
             return cut(failed(err), self.most)
 
-    async def run(self, code: str, language: str) -> CodeResult:
-        """Run code in the interpreter of a language, which remembers."""
-        return await self.sandbox.code.run(code, language=language, timeout=self.timeout)
-
-    async def told(self, code: str, language: str) -> str:
-        """Run code, and say what came of it."""
-        again = language in self._used
-        self._used.add(language)
-        return told(await self.run(code, language), self.most, again)
-
     async def restart(self, language: str) -> None:
         """Make the interpreter of a language forget all; files stay."""
         for context in await self.sandbox.code.contexts():
@@ -64,10 +53,15 @@ class AsyncFunctions:
         self._used.discard(language)
 
     async def _python(self, code: str) -> str:
-        return await self.told(code, "python")
+        return await self._ran(code, "python")
 
     async def _bash(self, command: str) -> str:
-        return await self.told(command, "bash")
+        return await self._ran(command, "bash")
+
+    async def _ran(self, code: str, language: str) -> str:
+        again = language in self._used
+        self._used.add(language)
+        return told(await self.sandbox.code.run(code, language=language, timeout=self.timeout), self.most, again)
 
     async def _read_file(self, path: str, offset: int = 0) -> str:
         most = self.most - NOTE
@@ -78,14 +72,10 @@ class AsyncFunctions:
         return f"{path} is written."
 
     async def _edit_file(self, path: str, old: str, new: str) -> str:
-        await self.replace(path, old, new)
-        return f"{path} is changed."
-
-    async def replace(self, path: str, old: str, new: str) -> None:
-        """Put a text in the place of another, which is in a file exactly once."""
         mode = (await self.sandbox.files.stat(path)).mode
         data = await self.sandbox.files.read_bytes(path, length=EDITED + 1)
         await self.sandbox.files.write(path, edited(path, data, old, new), mode=mode or None)
+        return f"{path} is changed."
 
     async def _list_files(self, path: str = "") -> str:
         found = sorted(await self.sandbox.files.list(path), key=lambda info: info.path)

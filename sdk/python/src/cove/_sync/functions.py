@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, List, Mapping, Optional, Set, Union
 
-from .._errors import CoveError, SessionNotFoundError, NotFoundError
-from .._models import CodeResult
+from .._errors import CoveError
 from .._told import EDITED, MOST, arguments_of, bound, cut, edited, failed, joined, part_of, schemas, told
 from .._wire import Json
 
@@ -47,16 +46,6 @@ class Functions:
         except CoveError as err:
             return cut(failed(err), self.most)
 
-    def run(self, code: str, language: str) -> CodeResult:
-        """Run code in the interpreter of a language, which remembers."""
-        return self.sandbox.code.run(code, language=language, timeout=self.timeout)
-
-    def told(self, code: str, language: str) -> str:
-        """Run code, and say what came of it."""
-        again = language in self._used
-        self._used.add(language)
-        return told(self.run(code, language), self.most, again)
-
     def restart(self, language: str) -> None:
         """Make the interpreter of a language forget all; files stay."""
         for context in self.sandbox.code.contexts():
@@ -65,10 +54,15 @@ class Functions:
         self._used.discard(language)
 
     def _python(self, code: str) -> str:
-        return self.told(code, "python")
+        return self._ran(code, "python")
 
     def _bash(self, command: str) -> str:
-        return self.told(command, "bash")
+        return self._ran(command, "bash")
+
+    def _ran(self, code: str, language: str) -> str:
+        again = language in self._used
+        self._used.add(language)
+        return told(self.sandbox.code.run(code, language=language, timeout=self.timeout), self.most, again)
 
     def _read_file(self, path: str, offset: int = 0) -> str:
         most = self.most - NOTE
@@ -79,14 +73,10 @@ class Functions:
         return f"{path} is written."
 
     def _edit_file(self, path: str, old: str, new: str) -> str:
-        self.replace(path, old, new)
-        return f"{path} is changed."
-
-    def replace(self, path: str, old: str, new: str) -> None:
-        """Put a text in the place of another, which is in a file exactly once."""
         mode = (self.sandbox.files.stat(path)).mode
         data = self.sandbox.files.read_bytes(path, length=EDITED + 1)
         self.sandbox.files.write(path, edited(path, data, old, new), mode=mode or None)
+        return f"{path} is changed."
 
     def _list_files(self, path: str = "") -> str:
         found = sorted(self.sandbox.files.list(path), key=lambda info: info.path)
