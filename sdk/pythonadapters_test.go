@@ -1,8 +1,10 @@
 package sdk_test
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -29,11 +31,12 @@ type input = map[string]any
 // adapters are the programs in python/examples/adapters: the API that each speaks to its
 // model, what the model asks for, and what it must be told.
 var adapters = map[string]struct {
-	api    *modelAPI // nil for chat/completions
+	serve  modelled
+	model  string // "" is scripted
 	script []call
 	want   string // beside what the model says at last
 }{
-	"function_calling.py": {script: []call{
+	"function_calling.py": {serve: chat, script: []call{
 		{"write_file", input{"path": "n.txt", "content": "40\n"}, "n.txt is written."},
 		{"python", input{"code": "x = int(open('n.txt').read())"}, "(no output)"},
 		{"python", input{"code": "x + 2"}, "42"},
@@ -46,19 +49,19 @@ var adapters = map[string]struct {
 		{"python", input{"cod": "1"}, "Error (invalid): python: there is no argument 'cod' (use code)"},
 		{"perl", input{}, "Error (invalid): there is no tool 'perl'"},
 	}},
-	"langchain_tools.py": {api: &messages, script: []call{
+	"langchain_tools.py": {serve: messages.play, model: "anthropic:scripted", script: []call{
 		{"python", input{"code": "import math; r = 3"}, `(no output)`},
 		{"python", input{"code": "round(math.pi * r ** 2)"}, `28`},
 		{"bash", input{"command": "echo $((6 * 7)) > a; cat a"}, `42`},
 		{"read_file", input{"path": "a", "offset": "one"}, `must be a whole number`},
 		{"python", input{"code": "1 / 0"}, `ZeroDivisionError`},
 	}},
-	"langchain_bash_tool.py": {api: &messages, script: []call{
+	"langchain_bash_tool.py": {serve: messages.play, model: "anthropic:scripted", script: []call{
 		{"execute_bash_command", input{"command": "echo 142 > data"}, `\"return_code\": 0`},
 		{"execute_bash_command", input{"command": "cat data"}, `142`},
 		{"execute_bash_command", input{"command": "rm data"}, `blocked`},
 	}},
-	"deepagents_backend.py": {api: &messages, script: []call{
+	"deepagents_backend.py": {serve: messages.play, model: "anthropic:scripted", script: []call{
 		{"write_file", input{"file_path": "/workspace/sum.py", "content": "print(sum(range(10)))\n"}, `/workspace/sum.py`},
 		{"execute", input{"command": "python3 /workspace/sum.py && id -un"}, `45\nsandbox`},
 		{"edit_file", input{"file_path": "/workspace/sum.py", "old_string": "10", "new_string": "11"}, `/workspace/sum.py`},
@@ -68,19 +71,19 @@ var adapters = map[string]struct {
 		{"grep", input{"pattern": "range", "path": "/workspace"}, `/workspace/sum.py`},
 		{"read_file", input{"file_path": "/workspace/nosuch"}, `not`},
 	}},
-	"openai_agents_tools.py": {api: &responses, script: []call{
+	"openai_agents_tools.py": {serve: responses.play, script: []call{
 		{"shell", input{"commands": []string{"echo 42 > f", "cat f; exit 3"}, "max_output_length": 1000}, `{"stdout":"42\n","stderr":"","outcome":{"type":"exit","exit_code":3}}`},
 		{"shell", input{"commands": []string{"sleep 100"}, "timeout_ms": 500}, `"outcome":{"type":"timeout"}`},
 		{"python", input{"code": "open('f').read()"}, `'42\\n'`},
 		{"bash", input{"command": "wc -c < f"}, `"output":"3"`},
 	}},
-	"anthropic_bash.py": {api: &messages, script: []call{
+	"anthropic_bash.py": {serve: messages.play, script: []call{
 		{"bash", input{"command": "mkdir -p d && cd d && x=41 && echo made"}, `made`},
 		{"bash", input{"command": "pwd; echo $((x+1)) > f; ls /nosuch"}, `[it failed with exit code 2]`},
 		{"bash", input{"restart": true}, `The shell was started again. Files are still there.`},
 		{"bash", input{"command": `pwd; cat d/f; echo "x is ${x-gone}"`}, `/workspace\n42\nx is gone`},
 	}},
-	"anthropic_code_execution.py": {api: &messages, want: "/workspace/data.csv 8 bytes\n", script: []call{
+	"anthropic_code_execution.py": {serve: messages.play, want: "/workspace/data.csv 8 bytes\n", script: []call{
 		{"text_editor_code_execution", input{"command": "create", "path": "/workspace/data.csv", "file_text": "a,1\n"}, `\"is_file_update\": false`},
 		{"text_editor_code_execution", input{"command": "str_replace", "path": "/workspace/data.csv", "old_str": "1", "new_str": "2"}, `\"lines\": [\"-1\", \"+2\"]`},
 		{"text_editor_code_execution", input{"command": "view", "path": "/workspace/data.csv"}, `\"content\": \"a,2\"`},
@@ -107,17 +110,8 @@ func TestPythonAdapters(t *testing.T) {
 			if !known {
 				t.Fatal("is not in the table")
 			}
-			env := append(append(env[:len(env):len(env)], at.env()...), "MODEL="+map[bool]string{true: "anthropic:"}[strings.Contains(file, "langchain") || strings.Contains(file, "deepagents")]+"scripted")
-			check := func() {}
-			if example.api == nil {
-				var model []string
-				model, check = chat(t, example.script)
-				env = append(env, model...)
-			} else {
-				model := example.api.play(t, example.script)
-				check = func() { model.check(t, example.script) }
-				env = append(env, model.env...)
-			}
+			model, check := example.serve(t, example.script)
+			env := slices.Concat(env, at.env(), model, []string{"MODEL=" + cmp.Or(example.model, "scripted")})
 			got := run(t, env, "python/examples/adapters", interpreter, filepath.Base(file), "do it")
 			check()
 			if got != done+"\n"+example.want {
@@ -132,7 +126,7 @@ func TestPythonAdapters(t *testing.T) {
 func TestPythonFunctions(t *testing.T) {
 	needProvider(t, "local")
 	interpreter, env := frameworks(t)
-	at := serve(t, "local", "SANDBOX_BLOCK_DANGEROUS_IMPORTS=false")
+	at := serve(t, "local")
 	t.Log(run(t, append(pythonEnv(t), at.env()...), "python/tests", python(t), "-m", "unittest", "-v", "test_functions"))
 	t.Log(run(t, append(env, at.env()...), "python/tests", interpreter, "-m", "unittest", "-v", "test_adapters"))
 }

@@ -13,20 +13,16 @@ import (
 	"github.com/cove-sandbox/cove/internal/chat/modeltest"
 )
 
+// modelled serves a model that makes calls in order, one at a time, and then says that it is
+// done. It returns how an SDK is told of the model, and what to call when that has gone:
+// every call must have been answered as the script says.
+type modelled func(t *testing.T, script []call) (env []string, check func())
+
 // call is a tool that a scripted model asks for, and a part of what it must be told then.
 type call struct {
 	tool  string
 	input any
 	told  string
-}
-
-// scripted is a model that makes calls in order, one at a time, and then says that it is
-// done. It speaks to the SDKs of those who made it, and remembers what it was asked.
-type scripted struct {
-	env []string // how an SDK is told of it
-
-	mu    sync.Mutex
-	asked []string // guarded by mu
 }
 
 // modelAPI is how the API of a model looks: where it is, and what it answers with.
@@ -79,51 +75,48 @@ func response(n int, item any) any {
 	}
 }
 
-// play serves a model that follows a script.
-func (a modelAPI) play(t *testing.T, script []call) *scripted {
+// play serves a model of this API.
+func (a modelAPI) play(t *testing.T, script []call) (env []string, check func()) {
 	t.Helper()
-	s := &scripted{}
-	at := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+	var mu sync.Mutex
+	var asked []string // guarded by mu
+	at := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(io.LimitReader(r.Body, 4<<20))
 		if err != nil || r.URL.Path != a.path {
-			http.Error(out, fmt.Sprintf("%s: %v", r.URL.Path, err), http.StatusNotFound)
+			http.Error(w, fmt.Sprintf("%s: %v", r.URL.Path, err), http.StatusNotFound)
 			return
 		}
-		s.mu.Lock()
-		s.asked = append(s.asked, string(body))
-		n := len(s.asked)
-		s.mu.Unlock()
+		mu.Lock()
+		asked = append(asked, string(body))
+		n := len(asked)
+		mu.Unlock()
 		answer := a.done(n)
 		if n <= len(script) {
 			answer = a.use(n, script[n-1])
 		}
-		out.Header().Set("Content-Type", "application/json")
-		if err := json.NewEncoder(out).Encode(answer); err != nil {
+		w.Header().Set("Content-Type", "application/json")
+		if err := json.NewEncoder(w).Encode(answer); err != nil {
 			t.Error(err)
 		}
 	}))
 	t.Cleanup(at.Close)
-	s.env = []string{"ANTHROPIC_API_KEY=none", "ANTHROPIC_BASE_URL=" + at.URL, "OPENAI_API_KEY=none", "OPENAI_BASE_URL=" + at.URL + "/v1"}
-	return s
-}
-
-// check wants that every call was answered as the script says.
-func (s *scripted) check(t *testing.T, script []call) {
-	t.Helper()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.asked) != len(script)+1 {
-		t.Fatalf("the model was asked %d times, and not %d", len(s.asked), len(script)+1)
-	}
-	for i, c := range script {
-		if !strings.Contains(s.asked[i+1], c.told) {
-			t.Errorf("after call %d of %s the model was not told %s:\n%.3000s", i+1, c.tool, c.told, s.asked[i+1])
+	env = []string{"ANTHROPIC_API_KEY=none", "ANTHROPIC_BASE_URL=" + at.URL, "OPENAI_API_KEY=none", "OPENAI_BASE_URL=" + at.URL + "/v1"}
+	return env, func() {
+		t.Helper()
+		mu.Lock()
+		defer mu.Unlock()
+		if len(asked) != len(script)+1 {
+			t.Fatalf("the model was asked %d times, and not %d", len(asked), len(script)+1)
+		}
+		for i, c := range script {
+			if !strings.Contains(asked[i+1], c.told) {
+				t.Errorf("after call %d of %s the model was not told %s:\n%.3000s", i+1, c.tool, c.told, asked[i+1])
+			}
 		}
 	}
 }
 
-// chat serves a model that speaks chat/completions and follows a script, as strictly as such
-// servers are.
+// chat serves a model that speaks chat/completions, as strict as such servers are.
 func chat(t *testing.T, script []call) (env []string, check func()) {
 	t.Helper()
 	var steps []modeltest.Step

@@ -92,6 +92,10 @@ class Tools(unittest.IsolatedAsyncioTestCase):
         async with await AsyncSandbox.create(policy="agent-bash") as sandbox:
             functions = AsyncFunctions(sandbox, timeout=1)
             self.assertIn("[blocked by policy, and nothing ran: rm is denied", await functions.call("bash", {"command": "rm -r ."}))
+            block = {"type": "server_tool_use", "id": "x", "name": "bash_code_execution", "input": {"command": "rm -r ."}}
+            said = (await AsyncCodeExecution(sandbox).answer(block))["content"]
+            self.assertEqual((said["type"], said["return_code"]), ("bash_code_execution_result", 126))
+            self.assertIn("rm is denied", said["stderr"])
             self.assertIn("[it ran out of time after 1", await functions.call("python", {"code": "print('so far', flush=True)\nwhile True: pass"}))
             self.assertIn("42", await functions.call("python", {"code": "kept = 42\nkept"}))
             said = await functions.call("python", {"code": "import os\nos._exit(9)"})
