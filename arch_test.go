@@ -145,6 +145,7 @@ var allowed = map[string][]string{
 	"examples/*":          {"", "agenttool", "client", "inprocess"},
 	"sdk":                 {},
 	"sdk/typescript":      {},
+	"sdk/wiretest":        {"docs"},
 	"scripts/coverreport": {},
 	"scripts/matrix":      {"provider/providertest"},
 	"scripts/testreport":  {},

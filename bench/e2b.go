@@ -1,15 +1,11 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	_ "embed" // the program that uses E2B's client
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -68,7 +64,7 @@ func e2bRows(ctx context.Context, o e2bOptions) (rows []row, err error) {
 	return rows, told(err)
 }
 
-func (o e2bOptions) measure(ctx context.Context, guest *e2bGuest, c *client.Client) ([]row, error) {
+func (o e2bOptions) measure(ctx context.Context, guest *guestProgram, c *client.Client) ([]row, error) {
 	opened, err := guest.ask("open", 0)
 	if err != nil {
 		return nil, err
@@ -108,82 +104,16 @@ func (o e2bOptions) measure(ctx context.Context, guest *e2bGuest, c *client.Clie
 	return rows, err
 }
 
-func lostRow(name string, a e2bAnswer) row {
+func lostRow(name string, a guestAnswer) row {
 	return row{name: name, measured: strings.TrimSpace(fmt.Sprintf("%d lost %.80s", a.Lost, a.Why)), baseline: "none", value: float64(a.Lost), must: 0}
 }
 
-// e2bGuest is the program that uses E2B's client.
-type e2bGuest struct {
-	cmd  *exec.Cmd
-	in   io.WriteCloser
-	out  *bufio.Scanner
-	said string // the file with its complaints
-}
-
-// e2bAnswer is what it says.
-type e2bAnswer struct {
-	ID    cove.ID        `json:"id"`
-	Took  measure.Series `json:"took"`
-	Lost  int            `json:"lost"`
-	Why   string         `json:"why"`
-	Error string         `json:"error"`
-}
-
-// begin starts the program.
-func (o e2bOptions) begin(ctx context.Context, dir string, h *home) (*e2bGuest, error) {
+// begin starts the program that uses E2B's client.
+func (o e2bOptions) begin(ctx context.Context, dir string, h *home) (*guestProgram, error) {
 	address, key, err := h.door()
 	if err != nil {
 		return nil, err
 	}
-	script := filepath.Join(dir, "e2b.js")
-	if err := os.WriteFile(script, e2bProgram, 0o600); err != nil {
-		return nil, err
-	}
-	said, err := os.Create(filepath.Join(dir, "e2b.log")) //nolint:gosec // a file of our own
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = said.Close() }()             // the program has it
-	cmd := exec.CommandContext(ctx, o.node, script) //nolint:gosec // the operator names the executable
-	cmd.Env = []string{
-		"PATH=/usr/local/bin:/usr/bin:/bin", "NODE_PATH=" + o.modules,
-		"E2B_API_KEY=" + key, "E2B_API_URL=" + address, "E2B_SANDBOX_URL=" + address,
-	}
-	cmd.Stderr = said
-	g := &e2bGuest{cmd: cmd, said: said.Name()}
-	if g.in, err = cmd.StdinPipe(); err != nil {
-		return nil, err
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	g.out = bufio.NewScanner(out)
-	g.out.Buffer(nil, 1<<20)
-	return g, cmd.Start()
+	return beginGuest(ctx, dir, "e2b.js", e2bProgram, o.node, "NODE_PATH="+o.modules,
+		"E2B_API_KEY="+key, "E2B_API_URL="+address, "E2B_SANDBOX_URL="+address)
 }
-
-// ask has it do something so often.
-func (g *e2bGuest) ask(call string, times int) (a e2bAnswer, err error) {
-	if _, err := fmt.Fprintf(g.in, "{\"call\":%q,\"times\":%d}\n", call, times); err != nil {
-		return a, fmt.Errorf("%s: %w: %.500s", call, err, g.complaints())
-	}
-	if !g.out.Scan() {
-		return a, fmt.Errorf("%s: E2B's client has ended: %.500s", call, g.complaints())
-	}
-	if err := json.Unmarshal(g.out.Bytes(), &a); err != nil {
-		return a, fmt.Errorf("%s: %w", call, err)
-	}
-	if a.Error != "" {
-		return a, fmt.Errorf("%s: %.500s", call, a.Error)
-	}
-	return a, nil
-}
-
-func (g *e2bGuest) complaints() []byte {
-	text, _ := os.ReadFile(g.said) // an error that is told already says more
-	return text
-}
-
-// end has it end.
-func (g *e2bGuest) end() error { return errors.Join(g.in.Close(), g.cmd.Wait()) }

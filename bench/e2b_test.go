@@ -39,7 +39,7 @@ func TestE2BGuest(t *testing.T) {
 		t.Fatal(err)
 	}
 	ran, err := g.ask("run", 2)
-	if diff := cmp.Diff(e2bAnswer{Took: measure.Series{1000, 3000}}, ran); diff != "" || err != nil {
+	if diff := cmp.Diff(guestAnswer{Took: measure.Series{1000, 3000}}, ran); diff != "" || err != nil {
 		t.Error(diff, err)
 	}
 	lost, err := g.ask("row", 600)

@@ -48,6 +48,7 @@ type options struct {
 	docker         dockerOptions
 	sql            sqlOptions
 	e2b            e2bOptions
+	sdk            sdkOptions
 }
 
 // The parts, in their order.
@@ -61,10 +62,11 @@ const (
 	partDocker = "docker"
 	partSQL    = "sql"
 	partE2B    = "e2b"
+	partSDK    = "sdk"
 )
 
 func parts() []string {
-	return []string{partLocal, partEngine, partLiving, partServer, partCode, partGvisor, partDocker, partSQL, partE2B}
+	return []string{partLocal, partEngine, partLiving, partServer, partCode, partGvisor, partDocker, partSQL, partE2B, partSDK}
 }
 
 func (o options) wants(part string) bool { return o.only == "" || o.only == part }
@@ -82,6 +84,8 @@ func parse(args []string) (options, error) {
 		rows: 1_000_000, rounds: 60, group: groupSQL, one: oneSQL, hungry: hungrySQL,
 	}, e2b: e2bOptions{
 		restartOptions: restartOptions{provider: partLocal, patience: 30 * time.Second}, rounds: 10, turn: 30, row: 600, files: 10_000,
+	}, sdk: sdkOptions{
+		restartOptions: restartOptions{provider: partLocal, patience: 30 * time.Second}, rounds: 20, turn: 20, imports: 40,
 	}}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.StringVar(&o.document, "write", "", "put the tables into this document, between its bench markers")
@@ -98,11 +102,13 @@ func parse(args []string) (options, error) {
 	flags.StringVar(&o.sql.duckdb, "duckdb", "", "the executable of DuckDB, as make build embeds it")
 	flags.StringVar(&o.e2b.node, "node", "/usr/bin/node", "the executable of Node.js for E2B's client")
 	flags.StringVar(&o.e2b.modules, "e2b", "", "the node_modules with E2B's client in it")
+	flags.StringVar(&o.sdk.python, "python", "/usr/bin/python3", "the executable of Python for our own SDK")
+	flags.StringVar(&o.sdk.source, "sdk", "sdk/python/src", "the folder with that SDK in it")
 	flags.StringVar(&o.local.judge, "judge", "", "the executable of go-judge")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
-	o.living.restart.cove, o.server.cove, o.e2b.cove, o.server.churn = o.local.cove, o.local.cove, o.local.cove, o.local.churn
+	o.living.restart.cove, o.server.cove, o.e2b.cove, o.sdk.cove, o.server.churn = o.local.cove, o.local.cove, o.local.cove, o.local.cove, o.local.churn
 	switch {
 	case o.only != "" && !slices.Contains(parts(), o.only):
 		return o, fmt.Errorf("-only %s: use one of %s", o.only, strings.Join(parts(), ", "))
@@ -127,7 +133,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	for _, part := range []struct {
 		name    string
 		measure func(context.Context, options) (string, []row, error)
-	}{{partLocal, localPart}, {partEngine, enginePart}, {partLiving, livingPart}, {partServer, serverPart}, {partCode, codePart}, {partGvisor, gvisorPart}, {partDocker, dockerPart}, {partSQL, sqlPart}, {partE2B, e2bPart}} {
+	}{{partLocal, localPart}, {partEngine, enginePart}, {partLiving, livingPart}, {partServer, serverPart}, {partCode, codePart}, {partGvisor, gvisorPart}, {partDocker, dockerPart}, {partSQL, sqlPart}, {partE2B, e2bPart}, {partSDK, sdkPart}} {
 		if !o.wants(part.name) {
 			continue
 		}

@@ -13,11 +13,13 @@ import (
 	"time"
 
 	"github.com/cove-sandbox/cove/provider/providertest"
+	"github.com/cove-sandbox/cove/sdk/wiretest"
 )
 
 const (
 	suiteTime    = 10 * time.Minute // for the tests of an SDK; what is slow is a loaded machine
 	maxFileLines = 500
+	fewestRoutes = 40 // that the SDK knows, so that a test which asks nothing fails
 )
 
 // python is an interpreter that the SDK works with.
@@ -72,6 +74,21 @@ func TestPythonTypes(t *testing.T) {
 // TestPythonParts runs the tests that need no server.
 func TestPythonParts(t *testing.T) {
 	unittest(t, "test_parts", pythonEnv(t))
+}
+
+// TestPythonForms has the SDK ask all that it can ask, and compares that, and what it
+// reads, with docs/openapi.json.
+func TestPythonForms(t *testing.T) {
+	at := wiretest.Serve(t)
+	defer func() {
+		for _, fault := range at.Faults() {
+			t.Error(fault)
+		}
+	}()
+	unittest(t, "test_forms", append(pythonEnv(t), "COVE_DESCRIBED="+at.URL))
+	if asked := at.Asked(); len(asked) < fewestRoutes {
+		t.Errorf("only %q were asked for", asked)
+	}
 }
 
 // TestPython runs the tests of the SDK against a server, of the provider fake where that

@@ -1,5 +1,5 @@
 // Package docstest keeps the documentation true: its test runs every sh block
-// of README.md and docs/*.md as it is written, against the real cove, and
+// of README.md, docs/*.md and skills/*/SKILL.md as it is written, against the real cove, and
 // compares what comes out with the output block below it.
 //
 //	```sh                     is run

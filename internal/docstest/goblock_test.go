@@ -14,12 +14,8 @@ import (
 // TestGo checks the Go in the documentation: what is shown is what is compiled
 // and tested elsewhere.
 func TestGo(t *testing.T) {
-	pages, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	named := 0
-	for _, page := range append(pages, filepath.Join(root, "README.md")) {
+	for _, page := range pages(t) {
 		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)
@@ -45,6 +41,20 @@ func TestGo(t *testing.T) {
 	if named == 0 {
 		t.Error("no block was compared with a file")
 	}
+}
+
+// pages are the files of the documentation.
+func pages(t *testing.T) []string {
+	t.Helper()
+	all := []string{filepath.Join(root, "README.md")}
+	for _, pattern := range []string{"docs/*.md", "skills/*/SKILL.md"} {
+		some, err := filepath.Glob(filepath.Join(root, pattern))
+		if err != nil || len(some) == 0 {
+			t.Fatalf("%s: no page: %v", pattern, err)
+		}
+		all = append(all, some...)
+	}
+	return all
 }
 
 func TestGoBlocks(t *testing.T) {

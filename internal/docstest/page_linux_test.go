@@ -31,13 +31,9 @@ func TestPages(t *testing.T) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		t.Fatalf("become the reaper of what pages start: %v", err)
 	}
-	pages, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	bin := t.TempDir()
 	build(t, bin)
-	for _, page := range append(pages, filepath.Join(root, "README.md")) {
+	for _, page := range pages(t) {
 		t.Run(filepath.Base(page), func(t *testing.T) { runPage(t, page, bin) })
 	}
 }
