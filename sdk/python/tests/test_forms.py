@@ -17,7 +17,7 @@ from cove._sync.ports import Port
 
 # A value for each parameter, by its name, and where that means two things, by the method's too.
 GIVEN = {
-    "code": "1", "command": ["true"], "context": "c", "cols": 80, "cpu_limit": "1.0", "cwd": "/", "data": b"\xff", "depth": 2, "env": {"A": "b"}, "eof": True,
+    "after": "a", "code": "1", "command": ["true"], "context": "c", "cols": 80, "cpu_limit": "1.0", "cwd": "/", "data": b"\xff", "depth": 2, "env": {"A": "b"}, "eof": True,
     "flavor": "small", "grep": "x", "headers": {}, "id": "i", "idempotency_key": "k", "imports": "warn", "keep_stdin": True, "keep_workspace": True,
     "language": "python", "length": 1, "lifetime_minutes": 1.5, "limit": 1, "max_output": "1k", "memory_limit": "1g", "metadata": {"a": "b"}, "method": "GET",
     "name": "n", "network": {"mode": "allow", "allow": ["example.com"]}, "new": "b", "offset": 1, "old": "a", "on_full": "wait", "output_id": "o", "path": "p", "pid": 1,
