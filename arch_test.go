@@ -100,7 +100,8 @@ var allowed = map[string][]string{
 	"platformtest/dataruns":   {""},
 
 	"docs":             {},
-	"internal/httpapi": {"", "agenttool", "docs", "internal/wire"},
+	"skills":           {},
+	"internal/httpapi": {"", "agenttool", "docs", "internal/wire", "skills"},
 
 	// The faces: what clients of other systems find.
 	"internal/e2bapi":    {""},

@@ -177,6 +177,14 @@ func TestFrontPage(t *testing.T) {
 	}
 }
 
+// TestGuide: a model that has a key is told how to use Cove.
+func TestGuide(t *testing.T) {
+	a := serve(t).send("GET", "/llms.txt", "")
+	if a.status != 200 || !strings.HasPrefix(a.header.Get("Content-Type"), "text/plain") || !strings.Contains(a.body, "# Using Cove") {
+		t.Errorf("%d %q", a.status, a.body)
+	}
+}
+
 // TestLog: a line for each request, the causes of errors, and no secrets.
 func TestLog(t *testing.T) {
 	log := &logged{}

@@ -6,6 +6,7 @@ import (
 	"reflect"
 
 	"github.com/cove-sandbox/cove/internal/wire"
+	"github.com/cove-sandbox/cove/skills"
 )
 
 func healthRoutes() []route {
@@ -16,6 +17,7 @@ func healthRoutes() []route {
 			answer: reflect.TypeFor[wire.Health](), status: http.StatusOK, do: (*call).ready,
 		}},
 		{method: http.MethodGet, pattern: "/openapi.json", summary: "Get this description", gives: "application/json", deed: deed{status: http.StatusOK, do: (*call).describe}},
+		{method: http.MethodGet, pattern: "/llms.txt", summary: "Get how to use Cove, for a model", gives: "text/plain", deed: deed{status: http.StatusOK, do: (*call).guide}},
 		{method: http.MethodGet, pattern: "/{$}", summary: "Get a word about where things are and who you are", open: true, gives: "text/plain", deed: deed{status: http.StatusOK, do: (*call).front}},
 	}
 }
@@ -47,10 +49,18 @@ func (c *call) describe() error {
 	return nil
 }
 
+// guide is for a model that was given the address of a server and a key.
+func (c *call) guide() error {
+	c.w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = io.WriteString(c.w, skills.Cove()) // the client may be gone
+	return nil
+}
+
 const frontPage = `Cove runs untrusted code in sandboxes.
 
 The web console is not part of this build.
-The API is below /api; /openapi.json describes every route.
+The API is below /api; /openapi.json describes every route, and /llms.txt
+tells a model how to use it.
 `
 
 func (c *call) front() error {
