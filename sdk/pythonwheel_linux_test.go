@@ -49,7 +49,7 @@ func TestPythonWheel(t *testing.T) {
 	t.Cleanup(func() { endDaemon(t, home) })
 	env := []string{"PATH=/usr/bin:/bin", "HOME=" + dir, "COVE_HOME=" + home, "COVE_DAEMON_IDLE=60", "POOL_SIZE=0", "SANDBOX_PROVIDER=local", "PYTHONUTF8=1", "LANG=C.UTF-8"}
 	for _, page := range []string{"../README.md", "python/README.md", "../docs/python.md"} {
-		for i, block := range pythonBlocks(t, page) {
+		for i, block := range blocks(t, page, "python") {
 			path := filepath.Join(dir, "block.py")
 			if err := os.WriteFile(path, []byte(block.code), 0o600); err != nil {
 				t.Fatal(err)
@@ -83,18 +83,19 @@ func TestPythonPureWheel(t *testing.T) {
 	}
 }
 
-// pythonBlock is code on a page, and what the page says that it prints.
-type pythonBlock struct{ code, output string }
+// codeBlock is code on a page, and what the page says that it prints.
+type codeBlock struct{ code, output string }
 
-func pythonBlocks(t *testing.T, page string) []pythonBlock {
+// blocks returns the code in a language on a page.
+func blocks(t *testing.T, page, language string) []codeBlock {
 	t.Helper()
 	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var blocks []pythonBlock
+	var blocks []codeBlock
 	var now *string
-	after := false // nothing but an empty line since the last block of Python
+	after := false // nothing but an empty line since the last block of code
 	for line := range strings.Lines(string(text)) {
 		switch {
 		case now != nil && strings.HasPrefix(line, "```"):
@@ -102,8 +103,8 @@ func pythonBlocks(t *testing.T, page string) []pythonBlock {
 			now = nil
 		case now != nil:
 			*now += line
-		case line == "```python\n":
-			blocks = append(blocks, pythonBlock{})
+		case line == "```"+language+"\n":
+			blocks = append(blocks, codeBlock{})
 			now = &blocks[len(blocks)-1].code
 		case line == "```text\n" && after:
 			now = &blocks[len(blocks)-1].output
@@ -112,7 +113,7 @@ func pythonBlocks(t *testing.T, page string) []pythonBlock {
 		}
 	}
 	if len(blocks) == 0 {
-		t.Fatalf("%s has no Python", page)
+		t.Fatalf("%s has no %s", page, language)
 	}
 	return blocks
 }

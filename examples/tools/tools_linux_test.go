@@ -82,6 +82,37 @@ func example(t *testing.T, dir string) string {
 	return copied
 }
 
+// agent is a copy of an agent in JavaScript, beside which the packages of others and
+// our own are installed, the latter as npm publishes it.
+func agent(t *testing.T, dir, name string) string {
+	t.Helper()
+	copied := t.TempDir()
+	modules := filepath.Join(copied, "node_modules")
+	ours := filepath.Join(modules, "cove-sandbox")
+	if err := os.MkdirAll(ours, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	theirs, err := filepath.Glob(filepath.Join(dir, "tools-js", "node_modules", "*"))
+	if err != nil || len(theirs) == 0 {
+		t.Fatalf("there are no packages of others in %s: %v", dir, err)
+	}
+	for _, one := range theirs {
+		if err := os.Symlink(one, filepath.Join(modules, filepath.Base(one))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run(t, nil, "tar", "-xzf", filepath.Join(providertest.Needs(t, "sdks", "COVE_TEST_TYPESCRIPT"), "cove-sandbox.tgz"), "-C", ours, "--strip-components=1")
+	text, err := os.ReadFile(filepath.Join(name, "agent.mjs"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(copied, "agent.mjs")
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 func run(t *testing.T, env []string, program string, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), program, args...)
@@ -120,11 +151,49 @@ func TestAnthropic(t *testing.T) {
 		}
 	})
 	env := append(serve(t), "ANTHROPIC_API_KEY=none", "ANTHROPIC_BASE_URL="+m.URL)
-	if got := run(t, env, filepath.Join(dir, "bin", "node"), filepath.Join(example(t, dir), "anthropic", "agent.mjs"), "add"); got != "It is 42.\n" {
+	if got := run(t, env, filepath.Join(dir, "bin", "node"), agent(t, dir, "anthropic"), "add"); got != "It is 42.\n" {
 		t.Errorf("the agent says %q", got)
 	}
 	for _, want := range []string{
 		`"type":"bash_20250124"`, `"content":"made"`, `/workspace/d\nls: `, `[exit code 2]`, `"content":"The shell was started again. Files are still there."`, `"content":"/workspace\n42\nx is gone"`,
+	} {
+		if !strings.Contains(m.heard(), want) {
+			t.Errorf("the model was not told %s: %s", want, m.heard())
+		}
+	}
+}
+
+func TestAISDK(t *testing.T) {
+	dir := providertest.Needs(t, "sdks", "COVE_TEST_SDKS")
+	answer := func(n int, reason string, message map[string]any) any {
+		message["role"] = "assistant"
+		return map[string]any{
+			"id": fmt.Sprintf("chat_%d", n), "object": "chat.completion", "created": 1, "model": "scripted", "usage": map[string]int{"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
+			"choices": []any{map[string]any{"index": 0, "finish_reason": reason, "message": message}},
+		}
+	}
+	calls := []struct{ name, arguments string }{
+		{"write_file", `{"path": "data.csv", "content": "a,40\nb,2\n"}`},
+		{"python", `{"code": "total = sum(int(line.split(',')[1]) for line in open('data.csv'))\ntotal"}`},
+		{"bash", `{"command": "wc -l < data.csv; exit 3"}`},
+		{"bash", `{"command": ["not", "a", "text"]}`},
+		{"python", `{"code": "total / 0"}`},
+	}
+	m := newModel(t, "/v1/chat/completions", func(turn int) any {
+		if turn > len(calls) {
+			return answer(turn, "stop", map[string]any{"content": "It is 42."})
+		}
+		call := calls[turn-1]
+		return answer(turn, "tool_calls", map[string]any{"content": nil, "tool_calls": []any{
+			map[string]any{"id": fmt.Sprintf("call_%d", turn), "type": "function", "function": map[string]any{"name": call.name, "arguments": call.arguments}},
+		}})
+	})
+	env := append(serve(t), "MODEL_URL="+m.URL+"/v1", "MODEL_KEY=none", "MODEL=scripted")
+	if got := run(t, env, filepath.Join(dir, "bin", "node"), agent(t, dir, "ai"), "add"); got != "It is 42.\n" {
+		t.Errorf("the agent says %q", got)
+	}
+	for _, want := range []string{
+		`"name":"list_files"`, `"content":"wrote 9 bytes to data.csv"`, `"content":"42"`, `"content":"2\n[exit code 3]"`, `command: must be a text`, `ZeroDivisionError: division by zero"`,
 	} {
 		if !strings.Contains(m.heard(), want) {
 			t.Errorf("the model was not told %s: %s", want, m.heard())
@@ -153,7 +222,7 @@ func TestOpenAI(t *testing.T) {
 		})
 	})
 	env := append(serve(t), "OPENAI_API_KEY=none", "OPENAI_BASE_URL="+m.URL)
-	if got := run(t, env, filepath.Join(dir, "bin", "node"), filepath.Join(example(t, dir), "openai", "agent.mjs"), "add"); got != "It is 42.\n" {
+	if got := run(t, env, filepath.Join(dir, "bin", "node"), agent(t, dir, "openai"), "add"); got != "It is 42.\n" {
 		t.Errorf("the agent says %q", got)
 	}
 	for _, want := range []string{

@@ -67,7 +67,7 @@ func TestSDK(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	env := append(plain(t), "COVE_BIN="+executable(t, ""), "COVE_OTHER_VERSION="+executable(t, "v9.8.7"), "COVE_TEST_SCENARIOS="+table)
+	env := append(plain(t), "COVE_BIN="+executable(t, ""), "COVE_OTHER_VERSION="+executable(t, "v9.8.7"), "COVE_TEST_SCENARIOS="+table, "COVE_TEST_TLS="+certificate(t))
 	suites, err := filepath.Glob(filepath.Join(tree, "build", "*.test.js"))
 	if err != nil || len(suites) == 0 {
 		t.Fatalf("there are no tests in %s: %v", tree, err)
@@ -106,21 +106,44 @@ func TestPackage(t *testing.T) {
 		t.Errorf("the quick start printed %q", got)
 	}
 
-	example, err := os.ReadFile("examples/conversation.ts")
-	if err != nil {
+	if err := os.CopyFS(dir, os.DirFS("examples")); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "conversation.ts"), example, 0o600); err != nil {
-		t.Fatal(err)
+	words := []string{
+		"node", filepath.Join(tree, "node_modules", "typescript", "bin", "tsc"), "--strict", "--target", "es2022", "--module", "nodenext",
+		"--typeRoots", filepath.Join(tree, "node_modules", "@types"), "--types", "node", "--lib", "es2022,esnext.disposable",
 	}
-	run(t, env, dir, "node", filepath.Join(tree, "node_modules", "typescript", "bin", "tsc"), "--strict", "--target", "es2022", "--module", "nodenext",
-		"--typeRoots", filepath.Join(tree, "node_modules", "@types"), "--types", "node", "--lib", "es2022,esnext.disposable", "conversation.ts")
-	got := run(t, env, dir, "node", "conversation.js")
-	for _, want := range []string{"(a new sandbox: it had no files yet)\nexit code 0\n1 data.csv\n", "\nexit code 0\na,b\n", "not run: "} {
-		if !strings.Contains(got, want) {
-			t.Errorf("the example did not print %q:\n%s", want, got)
+	for name := range examples {
+		words = append(words, name+".ts")
+	}
+	run(t, env, dir, words...)
+	for name, wants := range examples {
+		got := run(t, env, dir, "node", name+".js")
+		for _, want := range wants {
+			if !strings.Contains(got, want) {
+				t.Errorf("%s did not print %q:\n%s", name, want, got)
+			}
 		}
 	}
+}
+
+// examples are the programs in examples and what each prints, among other things.
+var examples = map[string][]string{
+	"conversation": {"(a new sandbox: it had no files yet)\nexit code 0\n1 data.csv\n", "\nexit code 0\na,b\n", "not run: "},
+	"wrapper": {
+		"1: task 1\n2: task 2\n3: task 3\n", "active sessions within bounds: true\n", "tasks: paused\ntasks: running\norphans removed: 0\n",
+		"the code failed: the code failed with exit code 1: NameError: name 'potentially_failing_code' is not defined\na limit was reached\nthere is no such session\n",
+	},
+}
+
+// certificate makes one for this machine that nobody trusts, and returns its folder.
+func certificate(t *testing.T) string {
+	t.Helper()
+	root := run(t, os.Environ(), ".", "go", "env", "GOROOT")
+	dir := t.TempDir()
+	program := filepath.Join(strings.TrimSpace(root), "src", "crypto", "tls", "generate_cert.go")
+	run(t, append(os.Environ(), "GOFLAGS="), dir, "go", "run", program, "-host", "127.0.0.1", "-ca", "-ecdsa-curve", "P256", "-duration", "1h")
+	return dir
 }
 
 // run runs a program in a folder to its end, and returns what it wrote.

@@ -1,12 +1,12 @@
 // An agent with a shell in a sandbox. OPENAI_API_KEY is read by the SDK, COVE_URL and
 // COVE_API_KEY by ours.
 import OpenAI from 'openai'
-import { Sandbox } from '../cove.mjs'
-import { shell, shellOutput } from './shell.mjs'
+import { Sandbox } from 'cove-sandbox'
+import { shell, shellOutput } from 'cove-sandbox/openai'
 
 const client = new OpenAI()
 const model = process.env.MODEL ?? 'gpt-5.1'
-const sandbox = await Sandbox.open()
+const sandbox = await Sandbox.create()
 try {
   let response = await client.responses.create({
     model,
@@ -17,10 +17,10 @@ try {
     const calls = response.output.filter((item) => item.type === 'shell_call')
     if (calls.length === 0) break
     const input = []
-    for (const call of calls) input.push(await shellOutput(sandbox, call))
+    for (const call of calls) input.push(await shellOutput(sandbox, call, { timeoutMs: 60_000 }))
     response = await client.responses.create({ model, tools: [shell], previous_response_id: response.id, input })
   }
   console.log(response.output_text)
 } finally {
-  await sandbox.close()
+  await sandbox.kill()
 }

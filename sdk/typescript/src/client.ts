@@ -5,11 +5,12 @@ import type { Execution } from "./execution.js";
 import type { Content } from "./body.js";
 import type { TransferOptions, WriteOptions } from "./files.js";
 import type { FileInfo, SandboxInfo, SandboxSpec } from "./forms.js";
+import type { OpenOptions } from "./handle.js";
 import type { CallOptions, ConnectionOptions } from "./options.js";
 import { Sandbox } from "./sandbox.js";
 
 /** SessionOptions find a session: that of a user and a thread. */
-export interface SessionOptions extends SandboxSpec, CallOptions {
+export interface SessionOptions extends SandboxSpec, OpenOptions {
   userId: string;
   threadId: string;
 }
@@ -31,9 +32,9 @@ export class SandboxClient implements AsyncDisposable {
   }
 
   /** getOrCreateSession returns the live session of a user and a thread, or makes one. */
-  async getOrCreateSession({ signal, ...spec }: SessionOptions): Promise<SandboxInfo> {
+  async getOrCreateSession({ signal, onQueue, idempotencyKey, ...spec }: SessionOptions): Promise<SandboxInfo> {
     if (!spec.userId || !spec.threadId) throw invalid("userId", "and threadId name a session; give both");
-    const sandbox = await Sandbox.openOn(this.connection, spec, signal);
+    const sandbox = await Sandbox.openOn(this.connection, spec, { signal, onQueue, idempotencyKey });
     this.remember(sandbox);
     return sandbox.info;
   }
@@ -69,6 +70,15 @@ export class SandboxClient implements AsyncDisposable {
   /** session returns a session with all that can be done in it. */
   async session(sessionId: string, { signal }: CallOptions = {}): Promise<Sandbox> {
     return this.sandbox(sessionId, signal);
+  }
+
+  /** closeSession ends a session and its files, and reports whether it was still there. */
+  async closeSession(sessionId: string, { signal }: CallOptions = {}): Promise<boolean> {
+    const known = this.known.get(sessionId);
+    if (!known) return Sandbox.killOn(this.connection, sessionId, signal);
+    const there = await known.kill({ signal });
+    for (const [id, one] of this.known) if (one === known) this.known.delete(id);
+    return there;
   }
 
   /** close lets go of the server. Sessions stay. */

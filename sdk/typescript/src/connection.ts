@@ -249,7 +249,7 @@ export class Connection {
    * server is given to come back. What is not safe is done again only if nothing of it
    * was sent. A server that never answered is not waited for.
    */
-  private async again<T>(ask: Ask, once: () => Promise<T>): Promise<T> {
+  async again<T>(ask: Ask, once: () => Promise<T>): Promise<T> {
     const patience = this.platform.reconnectMs;
     let until: number | undefined;
     for (let wait = 50; ; wait = Math.min(wait * 2, 1000)) {
@@ -372,6 +372,11 @@ export class Connection {
   /** unreachable is the error of a request that got no answer. */
   private unreachable(cause: Error, signal?: AbortSignal): CoveError {
     if (signal?.aborted) return aborted(signal);
+    if (distrusted(cause)) {
+      return new ConnectionError(`cove at ${this.name} shows a certificate that is not trusted: ${cause.message}`, {
+        reason: "connection", remedy: "give the certificate of its authority as ca, or check the name in the URL", cause,
+      });
+    }
     return new ConnectionError(`cove at ${this.name} cannot be reached`, { reason: "connection", remedy: this.remedy, cause });
   }
 
@@ -426,6 +431,12 @@ function queryOf(query: Ask["query"]): string {
 
 function mediaType(res: IncomingMessage): string {
   return (res.headers["content-type"] ?? "").split(";")[0]!.trim().toLowerCase();
+}
+
+/** distrusted reports whether an error is about the certificate of a server. */
+function distrusted(err: Error): boolean {
+  const { code } = (err instanceof Unsent ? err.cause : err) as NodeJS.ErrnoException;
+  return code !== undefined && /CERT|UNABLE_TO_(GET|VERIFY)/.test(code);
 }
 
 function unsent(err: unknown): boolean {

@@ -112,7 +112,7 @@ export function bytesIn(text: string | undefined, base64: string | undefined): U
 /** failure is the error about what ran and failed; its code says how. */
 export function failure(what: string, x: Execution, said: string, reason: string): CoveError {
   const tail = said === "" ? "" : `: ${said}`;
-  const fault = { reason, details: { exit_code: x.exitCode, outcome: x.outcome } };
+  const fault = { reason, details: { exit_code: x.exitCode, outcome: x.outcome, result: x } };
   switch (x.outcome) {
     case "timed_out":
       return new TimeoutError(`${what} ran out of time after ${x.wallMs / 1000}s${tail}`, fault);

@@ -3,20 +3,44 @@ import { randomUUID } from "node:crypto";
 import { type Ask, type Connection, at, orAborted } from "./connection.js";
 import { CoveError } from "./errors.js";
 import { type SandboxInfo, type SandboxSpec, type SessionForm, sandboxInfoOf, specForm } from "./forms.js";
+import type { CallOptions } from "./options.js";
+
+/** OpenOptions say how a sandbox is asked for, beside what it is to be. */
+export interface OpenOptions extends CallOptions {
+  /** Told of the place in the queue, from 1, while it is waited for room: where the spec has onFull as wait. */
+  onQueue?: ((position: number) => void) | undefined;
+  /** A name for the request: one sandbox comes of it, however often and by whomever with this key it is sent. Left out, a new name. */
+  idempotencyKey?: string | undefined;
+}
 
 /** onlyOnce is the header of a request that is done once, however often it is sent. */
-export function onlyOnce(): Record<string, string> {
-  return { "Idempotency-Key": randomUUID() };
+export function onlyOnce(name: string = randomUUID()): Record<string, string> {
+  return { "Idempotency-Key": name };
 }
 
 /** open opens a sandbox, or finds the live one of its user and thread. */
-export async function open(connection: Connection, spec: SandboxSpec, signal?: AbortSignal): Promise<SandboxInfo> {
-  return session(connection, { method: "POST", path: "/api/sandboxes", json: specForm(spec), headers: onlyOnce(), safe: true, signal });
+export async function open(connection: Connection, spec: SandboxSpec, options: OpenOptions = {}): Promise<SandboxInfo> {
+  const { signal, onQueue, idempotencyKey } = options;
+  const ask: Ask = { method: "POST", path: "/api/sandboxes", json: specForm(spec), headers: onlyOnce(idempotencyKey), safe: true, signal };
+  if (!onQueue || spec.onFull !== "wait") return session(connection, ask);
+  return connection.again(ask, () => queued(connection, ask, onQueue));
+}
+
+/** queued waits for a sandbox and tells of the place in the queue meanwhile. */
+async function queued(connection: Connection, ask: Ask, onQueue: (position: number) => void): Promise<SandboxInfo> {
+  for await (const event of connection.follow(ask, "session")) {
+    if (event.name === "queue") onQueue(connection.data<{ position: number }>(event).position);
+    if (event.name === "session") return infoIn(connection, connection.data<SessionForm>(event));
+  }
+  throw connection.odd(); // a stream ends with a session or an error
 }
 
 /** session asks for something that is answered with a sandbox. */
 export async function session(connection: Connection, ask: Ask): Promise<SandboxInfo> {
-  const form = await connection.json<SessionForm>(ask);
+  return infoIn(connection, await connection.json<SessionForm>(ask));
+}
+
+function infoIn(connection: Connection, form: SessionForm): SandboxInfo {
   if (typeof form.session_id !== "string" || form.session_id === "") throw connection.odd();
   return sandboxInfoOf(form);
 }

@@ -12,12 +12,19 @@ export {
   CanceledError, ConflictError, ConnectionError, CoveError, DeniedError, ExhaustedError, InternalError, InvalidError, NotFoundError,
   SessionNotFoundError, TimeoutError, UnauthenticatedError, UnavailableError, UnsupportedError, VersionError, type Code as ErrorCode,
 } from "./errors.js";
+export {
+  CodeExecutionError, CommandExecutionError, ConfigurationError, MicrosandboxWrapperError, ResourceLimitError, SandboxCreationError,
+} from "./exceptions.js";
 export { Execution, type Outcome, type Refusal } from "./execution.js";
 export { Files, Watch, type Progress, type ReadOptions, type TransferOptions, type WriteOptions } from "./files.js";
 export type { FileChange, FileInfo, Link, Network, ProcessInfo, SandboxInfo, SandboxSpec, Snapshot, Usage, Volume } from "./forms.js";
+export type { OpenOptions } from "./handle.js";
 export type { CallOptions, ConnectionOptions, Mode } from "./options.js";
 export { Ports } from "./ports.js";
 export { Process, type Chunk, type FollowOptions, type WaitOptions, type WindowSize } from "./process.js";
+export { CodeSandbox, type ExecutionResult, type PythonOptions, type SandboxKind, getSandbox, runPythonCode } from "./python.js";
 export { Sandbox, type CreateOptions, type ForkOptions, type SandboxFilter } from "./sandbox.js";
+export { Client, type Health, type Maintenance, type MaintenanceVerb, type PythonAnswer, type Stats, type Task } from "./server.js";
 export { Terminals, type TerminalOptions } from "./terminals.js";
 export { VERSION } from "./version.js";
+export { MicrosandboxWrapper, SandboxFlavor, WrapperConfig, type ExecuteOptions, type WrapperSettings } from "./wrapper.js";

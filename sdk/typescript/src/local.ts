@@ -1,6 +1,7 @@
 import { execFile } from "node:child_process";
 import { stat } from "node:fs/promises";
 import { request } from "node:http";
+import { createRequire } from "node:module";
 import { join, resolve as absolute } from "node:path";
 
 import { ConnectionError, CoveError, aborted, problem } from "./errors.js";
@@ -48,8 +49,9 @@ export class LocalServer {
     return home;
   }
 
+  /** bin is the executable: the one that was named, the one in a package beside this one, or that of PATH. */
   private bin(): string {
-    return this.platform.bin || "cove";
+    return this.platform.bin || carried() || "cove";
   }
 
   /** run runs a command of cove and returns what it printed. */
@@ -71,7 +73,7 @@ export class LocalServer {
     const missing = (err as NodeJS.ErrnoException).code;
     if (missing === "ENOENT" || missing === "EACCES") {
       return new ConnectionError(`there is no program ${this.bin()} to start a local server with`, {
-        reason: "configuration", remedy: "install cove and put it into PATH, set COVE_BIN to where it is, or use a server: mode remote with serverUrl", cause: err,
+        reason: "configuration", remedy: `install cove and put it into PATH, or the package ${carrier}; set COVE_BIN to where it is; or use a server: mode remote with serverUrl`, cause: err,
       });
     }
     for (const line of said.split("\n").reverse()) {
@@ -81,6 +83,18 @@ export class LocalServer {
     return new ConnectionError("the local server could not be started", {
       reason: "connection", remedy: "run cove sandbox ls to see why", cause: err,
     });
+  }
+}
+
+/** carrier is the package that has the executable for this machine inside. */
+const carrier = `cove-sandbox-${process.platform}-${process.arch}`;
+
+/** carried is the executable in that package, where it is installed. */
+function carried(): string | undefined {
+  try {
+    return createRequire(import.meta.url).resolve(`${carrier}/bin/cove`);
+  } catch {
+    return undefined;
   }
 }
 

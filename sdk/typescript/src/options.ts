@@ -17,7 +17,7 @@ export interface ConnectionOptions {
   apiKey?: string;
   /** The directory of the local server; left out, COVE_HOME or what cove itself says. */
   home?: string;
-  /** The cove executable of local mode; left out, COVE_BIN or the one in PATH. */
+  /** The cove executable of local mode; left out, COVE_BIN, the one in the package that has it for this machine, or that in PATH. */
   coveBin?: string;
   /** Certificates of authorities to trust for https, as PEM; left out, those of Node. */
   ca?: string | Buffer | Array<string | Buffer>;

@@ -6,13 +6,13 @@ import { Files } from "./files.js";
 import {
   type Network, type SandboxInfo, type SandboxSpec, type SessionForm, type Snapshot, type SnapshotForm, type Usage, type UsageForm, sandboxInfoOf, snapshotOf, usageOf,
 } from "./forms.js";
-import { Handle, onlyOnce, open, session } from "./handle.js";
+import { Handle, type OpenOptions, onlyOnce, open, session } from "./handle.js";
 import type { CallOptions, ConnectionOptions } from "./options.js";
 import { Ports } from "./ports.js";
 import { Terminals } from "./terminals.js";
 
 /** CreateOptions say what sandbox is wanted, and of which platform. */
-export interface CreateOptions extends SandboxSpec, ConnectionOptions, CallOptions {}
+export interface CreateOptions extends SandboxSpec, ConnectionOptions, OpenOptions {}
 
 /** SandboxFilter says which sandboxes are meant. */
 export interface SandboxFilter {
@@ -58,12 +58,12 @@ export class Sandbox implements AsyncDisposable {
   /** create makes a sandbox, or returns the live one of the same user and thread. */
   static async create(options: CreateOptions = {}): Promise<Sandbox> {
     const connection = new Connection(options);
-    return Sandbox.on(connection, Sandbox.openOn(connection, specOf(options), options.signal));
+    return Sandbox.on(connection, Sandbox.openOn(connection, specOf(options), options));
   }
 
   /** openOn is create on a connection that is there. */
-  static async openOn(connection: Connection, spec: SandboxSpec, signal?: AbortSignal): Promise<Sandbox> {
-    const info = await open(connection, spec, signal);
+  static async openOn(connection: Connection, spec: SandboxSpec, options: OpenOptions = {}): Promise<Sandbox> {
+    const info = await open(connection, spec, options);
     return new Sandbox(new Handle(connection, info.id, spec), info, true);
   }
 
@@ -95,23 +95,39 @@ export class Sandbox implements AsyncDisposable {
   static async *list(options: SandboxFilter & ConnectionOptions & CallOptions = {}): AsyncGenerator<SandboxInfo, void, undefined> {
     const connection = new Connection(options);
     try {
-      const query = {
-        project_name: options.project, user_id: options.userId, thread_id: options.threadId, status: options.status,
-        label: Object.entries(options.metadata ?? {}).map(([name, value]) => `${name}=${value}`),
-      };
-      for await (const one of connection.pages<SessionForm>({ method: "GET", path: "/api/sandboxes", query, signal: options.signal })) yield sandboxInfoOf(one);
+      yield* Sandbox.listOn(connection, options);
     } finally {
       connection.close();
     }
+  }
+
+  /** listOn is list on a connection that is there. */
+  static async *listOn(connection: Connection, filter: SandboxFilter & CallOptions = {}): AsyncGenerator<SandboxInfo, void, undefined> {
+    const query = {
+      project_name: filter.project, user_id: filter.userId, thread_id: filter.threadId, status: filter.status,
+      label: Object.entries(filter.metadata ?? {}).map(([name, value]) => `${name}=${value}`),
+    };
+    for await (const one of connection.pages<SessionForm>({ method: "GET", path: "/api/sandboxes", query, signal: filter.signal })) yield sandboxInfoOf(one);
   }
 
   /** kill ends a sandbox by its id, and reports whether there was one. */
   static async kill(id: string, options: ConnectionOptions & CallOptions = {}): Promise<boolean> {
     const connection = new Connection(options);
     try {
-      return await end(connection, id, options.signal);
+      return await Sandbox.killOn(connection, id, options.signal);
     } finally {
       connection.close();
+    }
+  }
+
+  /** killOn is kill on a connection that is there. */
+  static async killOn(connection: Connection, id: string, signal?: AbortSignal): Promise<boolean> {
+    try {
+      await connection.json({ method: "DELETE", path: at`/api/sandboxes/${id}`, signal });
+      return true;
+    } catch (err) {
+      if (err instanceof SessionNotFoundError) return false;
+      throw err;
     }
   }
 
@@ -211,7 +227,7 @@ export class Sandbox implements AsyncDisposable {
 
   /** kill ends it, and reports whether it was still there. It is not opened again. */
   async kill({ signal }: CallOptions = {}): Promise<boolean> {
-    return end(this.handle.connection, await this.handle.forget(signal), signal);
+    return Sandbox.killOn(this.handle.connection, await this.handle.forget(signal), signal);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -223,18 +239,8 @@ export class Sandbox implements AsyncDisposable {
   }
 }
 
-async function end(connection: Connection, id: string, signal?: AbortSignal): Promise<boolean> {
-  try {
-    await connection.json({ method: "DELETE", path: at`/api/sandboxes/${id}`, signal });
-    return true;
-  } catch (err) {
-    if (err instanceof SessionNotFoundError) return false;
-    throw err;
-  }
-}
-
 /** specOf takes what is about the sandbox from options. */
 function specOf(options: CreateOptions): SandboxSpec {
-  const { mode, serverUrl, apiKey, home, coveBin, ca, autoRetry, checkVersion, reconnectMs, silenceMs, signal, ...spec } = options;
+  const { mode, serverUrl, apiKey, home, coveBin, ca, autoRetry, checkVersion, reconnectMs, silenceMs, signal, onQueue, idempotencyKey, ...spec } = options;
   return spec;
 }

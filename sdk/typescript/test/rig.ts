@@ -19,6 +19,8 @@ export const bin = process.env["COVE_BIN"] ?? "cove";
 /** Served is a server that a test may stop and start again at the same address. */
 export interface Served extends Required<Pick<ConnectionOptions, "serverUrl" | "apiKey">> {
   home: string;
+  /** Whom to trust, where it speaks TLS. */
+  ca: string | undefined;
   /** stop ends it: KILL as a crash would, TERM as an operator would. */
   stop(signal: "SIGTERM" | "SIGKILL"): Promise<void>;
   start(): Promise<void>;
@@ -75,7 +77,7 @@ export async function serve(settings: Record<string, string> = {}, program = bin
   let address = "127.0.0.1:0";
   let child: ChildProcess | undefined;
   const served: Served = {
-    serverUrl: "", apiKey: "", home,
+    serverUrl: "", apiKey: "", home, ca: settings["COVE_TLS_CERT"] === undefined ? undefined : await readFile(settings["COVE_TLS_CERT"], "utf8"),
     async start() {
       child = spawn(program, ["--json", "--home", home, "serve", "--addr", address, "--log-level", "error"], {
         env: clean(settings), stdio: ["ignore", "pipe", "inherit"],
@@ -114,7 +116,7 @@ async function firstLine(child: ChildProcess): Promise<string> {
 
 /** where is a server as callers are told of it. */
 export function where(served: Served): ConnectionOptions {
-  return { serverUrl: served.serverUrl, apiKey: served.apiKey };
+  return { serverUrl: served.serverUrl, apiKey: served.apiKey, ...(served.ca === undefined ? {} : { ca: served.ca }) };
 }
 
 /** collect reads a stream to its end. */
