@@ -201,6 +201,19 @@ func TestAISDK(t *testing.T) {
 	}
 }
 
+// TestAgentTypes has the compiler hold our tools to the types of those who take them.
+func TestAgentTypes(t *testing.T) {
+	dir, tree := providertest.Needs(t, "sdks", "COVE_TEST_SDKS"), providertest.Needs(t, "sdks", "COVE_TEST_TYPESCRIPT")
+	args := []string{
+		filepath.Join(tree, "node_modules", "typescript", "bin", "tsc"), "--allowJs", "--checkJs", "--noEmit", "--strict", "--skipLibCheck", "--target", "es2022", "--module", "nodenext",
+		"--typeRoots", filepath.Join(tree, "node_modules", "@types"), "--types", "node", "--lib", "es2022,esnext.disposable,dom",
+	}
+	for _, name := range []string{"ai", "anthropic", "openai"} {
+		args = append(args, agent(t, dir, name))
+	}
+	run(t, nil, filepath.Join(dir, "bin", "node"), args...)
+}
+
 func TestOpenAI(t *testing.T) {
 	dir := providertest.Needs(t, "sdks", "COVE_TEST_SDKS")
 	answer := func(n int, output ...any) any {

@@ -9,7 +9,7 @@ import type { CallOptions } from "./options.js";
 export interface OpenOptions extends CallOptions {
   /** Told of the place in the queue, from 1, while it is waited for room: where the spec has onFull as wait. */
   onQueue?: ((position: number) => void) | undefined;
-  /** A name for the request: one sandbox comes of it, however often and by whomever with this key it is sent. Left out, a new name. */
+  /** A name for the request: one thing comes of it, however often and by whomever with this key it is sent. Left out, a new name. */
   idempotencyKey?: string | undefined;
 }
 

@@ -24,7 +24,7 @@ export interface SandboxFilter {
 }
 
 /** ForkOptions name a copy. */
-export interface ForkOptions extends CallOptions {
+export interface ForkOptions extends CallOptions, Pick<OpenOptions, "idempotencyKey"> {
   userId?: string;
   threadId?: string;
   metadata?: Record<string, string>;
@@ -199,17 +199,17 @@ export class Sandbox implements AsyncDisposable {
   }
 
   /** snapshot saves its files; create with snapshot starts from them. */
-  async snapshot({ name, signal }: { name?: string } & CallOptions = {}): Promise<Snapshot> {
+  async snapshot({ name, idempotencyKey, signal }: { name?: string } & Pick<OpenOptions, "idempotencyKey"> & CallOptions = {}): Promise<Snapshot> {
     return snapshotOf(await this.handle.connection.json<SnapshotForm>({
-      method: "POST", path: this.handle.path("/snapshot"), json: { name }, headers: onlyOnce(), safe: true, signal,
+      method: "POST", path: this.handle.path("/snapshot"), json: { name }, headers: onlyOnce(idempotencyKey), safe: true, signal,
     }));
   }
 
   /** fork makes a second sandbox with the same files. */
-  async fork({ userId, threadId, metadata, signal }: ForkOptions = {}): Promise<Sandbox> {
+  async fork({ userId, threadId, metadata, idempotencyKey, signal }: ForkOptions = {}): Promise<Sandbox> {
     const json = { user_id: userId, thread_id: threadId, metadata };
     const connection = this.handle.connection;
-    const info = await session(connection, { method: "POST", path: this.handle.path("/fork"), json, headers: onlyOnce(), safe: true, signal });
+    const info = await session(connection, { method: "POST", path: this.handle.path("/fork"), json, headers: onlyOnce(idempotencyKey), safe: true, signal });
     return new Sandbox(new Handle(connection, info.id), info, true);
   }
 

@@ -41,17 +41,17 @@ export interface WrapperSettings {
 /** WrapperConfig is how a wrapper works. Values that do not fit are refused when it is made. */
 export class WrapperConfig {
   serverUrl: string | undefined;
-  apiKey: string | undefined;
   maxConcurrentSessions: number;
   sessionTimeoutMs: number;
   defaultFlavor: SandboxFlavor;
   sharedVolumeMappings: string[];
   executionTimeoutMs: number | undefined;
   throwOnFailure: boolean;
+  readonly #apiKey: string | undefined; // shown by nothing that prints or serializes
 
   constructor(s: WrapperSettings = {}) {
     this.serverUrl = s.serverUrl;
-    this.apiKey = s.apiKey;
+    this.#apiKey = s.apiKey;
     this.maxConcurrentSessions = s.maxConcurrentSessions ?? 0;
     this.sessionTimeoutMs = s.sessionTimeoutMs ?? 1_800_000;
     this.defaultFlavor = flavorOf(s.defaultFlavor ?? SandboxFlavor.SMALL);
@@ -60,6 +60,10 @@ export class WrapperConfig {
     this.throwOnFailure = s.throwOnFailure ?? false;
     if (!(this.maxConcurrentSessions >= 0)) throw misfit("maxConcurrentSessions", "must not be below 0; 0 leaves the bound to the server");
     if (!(this.sessionTimeoutMs > 0)) throw misfit("sessionTimeoutMs", "must be above 0");
+  }
+
+  get apiKey(): string | undefined {
+    return this.#apiKey;
   }
 
   /** fromEnv reads the variables MSB_…, whose times are in seconds. */

@@ -35,6 +35,7 @@ describe("tools for models", () => {
     await sandbox.files.write("long", "b".repeat(1000));
     assert.match(await call("read_file", { path: "long" }), /^b{200}\n\[the file has 1000 bytes; these are the first 200\]$/);
     await assert.rejects(call("bash", { command: "sleep 60" }, AbortSignal.abort()), CanceledError);
+    await assert.rejects(call("python", { code: "while True: pass" }, AbortSignal.timeout(300)), { code: "timeout" });
     const schema = tools.bash.inputSchema as { validate: (value: unknown) => { success: boolean } | Promise<{ success: boolean }> };
     assert.deepEqual([(await schema.validate({ command: "true" })).success, (await schema.validate({ command: ["true"] })).success, (await schema.validate(null)).success], [true, false, false]);
   });
@@ -70,6 +71,7 @@ describe("tools for models", () => {
     assert.match(output[2]!.stderr, /blocked by policy: rm is denied/);
     assert.deepEqual((await call(["python3 -c 'import time; time.sleep(60)'"], { timeout_ms: 3_600_000 })).output[0]!.outcome, { type: "timeout" }, "it gets no more time than it is given");
     assert.ok((await call(["python3 -c 'print(\"a\" * 5000)'"], { max_output_length: 100 })).output[0]!.stdout.length <= 100);
+    assert.ok((await call(["python3 -c 'print(\"a\" * 50000)'"], { max_output_length: 1e9 })).output[0]!.stdout.length <= 20_000);
     const many = await call(Array.from({ length: 70 }, () => "echo"));
     assert.deepEqual([many.output.length, many.output[64]!.outcome], [65, { type: "exit", exit_code: 125 }]);
     assert.match(many.output[64]!.stderr, /the other 6 commands were not run/);

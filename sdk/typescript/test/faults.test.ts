@@ -7,7 +7,10 @@ import { before, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { inspect, promisify } from "node:util";
 
-import { CanceledError, ConnectionError, CoveError, type Execution, Sandbox, SandboxClient, SessionNotFoundError, UnauthenticatedError, VERSION, VersionError } from "cove-sandbox";
+import {
+  CanceledError, Client, ConnectionError, CoveError, type Execution, MicrosandboxWrapper, Sandbox, SandboxClient, SessionNotFoundError, UnauthenticatedError, VERSION, VersionError,
+  WrapperConfig, getSandbox,
+} from "cove-sandbox";
 
 import { type Served, collect, folder, nobody, peer, serve, where } from "./rig.js";
 
@@ -181,6 +184,7 @@ describe("with a server", () => {
     await new Promise<unknown>((began) => (running = sandbox.commands.run("echo began; read line", { stdin: typed(), onStdout: began })));
     const holders = {
       sandbox, client, session: await client.session(session.id), process: await sandbox.commands.start("true"), watch: await sandbox.files.watch(),
+      wrapper: new MicrosandboxWrapper(new WrapperConfig(where(served))), server: new Client(where(served)), python: getSandbox(undefined, where(served)),
       refused: await sandbox.files.read("nothing").catch((err: CoveError) => err), unreachable: await Sandbox.create({ ...where(served), serverUrl: await nobody() }).catch((err: CoveError) => err),
     };
     for (const [name, holder] of Object.entries(holders)) {

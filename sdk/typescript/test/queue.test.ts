@@ -3,7 +3,7 @@ import { before, describe, test } from "node:test";
 
 import { CanceledError, ConflictError, CoveError, ResourceLimitError, Sandbox, SandboxClient } from "cove-sandbox";
 
-import { type Served, serve, where } from "./rig.js";
+import { type Served, peer, serve, where } from "./rig.js";
 
 describe("a server with room for one", () => {
   let served: Served;
@@ -47,4 +47,22 @@ describe("a server with room for one", () => {
     assert.equal(await client.closeSession(session.id), true);
     assert.equal(await client.closeSession(session.id), false);
   });
+});
+
+test("a place in the queue that is lost with the connection is asked for again, by the same name", async () => {
+  const names: Array<string | string[] | undefined> = [];
+  const serverUrl = await peer((req, res) => {
+    req.resume();
+    if (req.headers.accept !== "text/event-stream") return void res.writeHead(200, { "Content-Type": "application/json" }).end(JSON.stringify({ session_id: "first", version: "dev" }));
+    names.push(req.headers["idempotency-key"]);
+    res.writeHead(200, { "Content-Type": "text/event-stream" }).write(`event: queue\ndata: {"position":${3 - names.length}}\n\n`, () => {
+      if (names.length === 1) res.destroy();
+      else res.end('event: session\ndata: {"session_id":"second"}\n\n');
+    });
+  });
+  await using client = new SandboxClient({ serverUrl });
+  await client.getOrCreateSession({ userId: "ada", threadId: "one" });
+  const places: number[] = [];
+  const session = await client.getOrCreateSession({ userId: "ada", threadId: "two", onFull: "wait", onQueue: (position) => void places.push(position) });
+  assert.deepEqual([session.id, places, names.length, names[0] === names[1]], ["second", [2, 1], 2, true]);
 });

@@ -71,9 +71,11 @@ describe("sandboxes", () => {
   test("are copied", async () => {
     await using sandbox = await Sandbox.create(where(served));
     await sandbox.files.write("kept", "first");
-    const snapshot = await sandbox.snapshot({ name: "before" });
+    const snapshot = await sandbox.snapshot({ name: "before", idempotencyKey: "one" });
+    assert.equal((await sandbox.snapshot({ name: "before", idempotencyKey: "one" })).id, snapshot.id);
     await sandbox.files.write("kept", "second");
-    await using fork = await sandbox.fork({ metadata: { copy: "yes" } });
+    await using fork = await sandbox.fork({ metadata: { copy: "yes" }, idempotencyKey: "two" });
+    assert.equal((await sandbox.fork({ metadata: { copy: "yes" }, idempotencyKey: "two" })).id, fork.id);
     await using old = await Sandbox.create({ ...where(served), snapshot: snapshot.id });
     assert.deepEqual([await fork.files.read("kept"), await old.files.read("kept")], ["second", "first"]);
     assert.deepEqual((await collect(Sandbox.snapshots({ ...where(served), sandboxId: sandbox.id }))).map((s) => [s.id, s.name]), [[snapshot.id, "before"]]);

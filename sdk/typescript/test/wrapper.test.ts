@@ -111,8 +111,9 @@ describe("a wrapper", () => {
       MSB_SERVER_URL: "http://x:1", MSB_API_KEY: "k", MSB_SESSION_TIMEOUT: "60", MSB_MAX_SESSIONS: "3", MSB_DEFAULT_FLAVOR: "large",
       MSB_SHARED_VOLUME_PATH: '["/a:/b:ro", " /c:/d"]', MSB_EXECUTION_TIMEOUT: "7",
     });
+    assert.equal(config.apiKey, "k");
     assert.deepEqual({ ...config }, {
-      serverUrl: "http://x:1", apiKey: "k", maxConcurrentSessions: 3, sessionTimeoutMs: 60_000, defaultFlavor: "large", sharedVolumeMappings: ["/a:/b:ro", "/c:/d"],
+      serverUrl: "http://x:1", maxConcurrentSessions: 3, sessionTimeoutMs: 60_000, defaultFlavor: "large", sharedVolumeMappings: ["/a:/b:ro", "/c:/d"],
       executionTimeoutMs: 7_000, throwOnFailure: false,
     });
     assert.equal(WrapperConfig.fromEnv({}).sessionTimeoutMs, 1_800_000);

@@ -16,17 +16,17 @@ export function coveTools(sandbox: Sandbox, options: ToolOptions = {}) {
     bash: tool({
       description: "Runs a shell command in a sandbox. Files in the working directory stay from one call to the next; variables and directories do not.",
       inputSchema: texts({ command: "a line for bash" }),
-      execute: ({ command }, { abortSignal: signal }) => answered(async () => told(await sandbox.commands.run(command, { ...within, signal }), most)),
+      execute: ({ command }, { abortSignal: signal }) => answered(async () => told(await sandbox.commands.run(command, { ...within, signal }), most), signal),
     }),
     python: tool({
       description: "Runs Python code in the same sandbox. Variables and imports stay from one call to the next. The value of the last expression is shown.",
       inputSchema: texts({ code: "Python code" }),
-      execute: ({ code }, { abortSignal: signal }) => answered(async () => told(await sandbox.code.run(code, { ...within, signal }), most)),
+      execute: ({ code }, { abortSignal: signal }) => answered(async () => told(await sandbox.code.run(code, { ...within, signal }), most), signal),
     }),
     read_file: tool({
       description: "Reads a text file of the sandbox.",
       inputSchema: texts({ path: "where it is; the working directory is /workspace" }),
-      execute: ({ path }, { abortSignal: signal }) => answered(() => read(sandbox, path, most, signal)),
+      execute: ({ path }, { abortSignal: signal }) => answered(() => read(sandbox, path, most, signal), signal),
     }),
     write_file: tool({
       description: "Writes a text file of the sandbox, with the directories on the way to it.",
@@ -35,12 +35,12 @@ export function coveTools(sandbox: Sandbox, options: ToolOptions = {}) {
         answered(async () => {
           await sandbox.files.write(path, content, { signal });
           return `wrote ${Buffer.byteLength(content)} bytes to ${path}`;
-        }),
+        }, signal),
     }),
     list_files: tool({
       description: "Lists what is in a directory of the sandbox.",
       inputSchema: texts({ path: "the directory; . is the working directory" }),
-      execute: ({ path }, { abortSignal: signal }) => answered(() => listed(sandbox, path, most, signal)),
+      execute: ({ path }, { abortSignal: signal }) => answered(() => listed(sandbox, path, most, signal), signal),
     }),
   };
 }

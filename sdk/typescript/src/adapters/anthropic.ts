@@ -32,7 +32,7 @@ export function bashTool(sandbox: Sandbox, options: ToolOptions = {}): BashTool 
         if ((input as { restart?: unknown } | null)?.restart === true) return restarted(sandbox, signal);
         const { command } = words(input, "command");
         return told(await sandbox.code.run(command, { language: "bash", ...bound(options), signal }), options.maxOutput);
-      }),
+      }, context?.signal),
   };
 }
 

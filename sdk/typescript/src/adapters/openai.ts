@@ -2,11 +2,11 @@
  * The shell tool of OpenAI's models, run in a sandbox: a shell_call item of the
  * Responses API goes in, the shell_call_output item that answers it comes out.
  */
-import { CanceledError, CoveError, InvalidError } from "../errors.js";
+import { CoveError, InvalidError } from "../errors.js";
 import type { Execution } from "../execution.js";
 import type { CallOptions } from "../options.js";
 import type { Sandbox } from "../sandbox.js";
-import { cut, refused, usual } from "./told.js";
+import { type ToolOptions, cut, refused, usual } from "./told.js";
 
 /** shell is the tool to offer: one whose commands run with the caller. */
 export const shell = { type: "shell", environment: { type: "local" } } as const;
@@ -41,8 +41,8 @@ const platformFailed = 125;
  * shellOutput runs the commands of a call, one after the other, each in a fresh shell;
  * files stay. What the platform could not do is an answer, too; aborting is none.
  */
-export async function shellOutput(sandbox: Sandbox, { call_id, action }: ShellCall, options: { timeoutMs?: number } & CallOptions = {}): Promise<ShellCallOutput> {
-  const most = action.max_output_length ?? usual;
+export async function shellOutput(sandbox: Sandbox, { call_id, action }: ShellCall, options: ToolOptions & CallOptions = {}): Promise<ShellCallOutput> {
+  const most = least(options.maxOutput ?? usual, action.max_output_length);
   const given = Array.isArray(action.commands) ? action.commands : [];
   const output: ShellOutcome[] = [];
   for (const command of given.slice(0, maxCommands)) output.push(await ran(sandbox, command, action, most, options));
@@ -50,15 +50,20 @@ export async function shellOutput(sandbox: Sandbox, { call_id, action }: ShellCa
   return { type: "shell_call_output", call_id, ...(action.max_output_length === undefined ? {} : { max_output_length: action.max_output_length }), output };
 }
 
-async function ran(sandbox: Sandbox, command: string, action: ShellCall["action"], most: number, { timeoutMs, signal }: { timeoutMs?: number } & CallOptions): Promise<ShellOutcome> {
-  // A model may ask for less time than it is given, not for more.
-  const times = [timeoutMs, action.timeout_ms].filter((ms): ms is number => typeof ms === "number" && ms > 0);
+async function ran(sandbox: Sandbox, command: string, action: ShellCall["action"], most: number, options: ToolOptions & CallOptions): Promise<ShellOutcome> {
+  const { signal } = options;
+  const timeoutMs = least(options.timeoutMs ?? Infinity, action.timeout_ms);
   try {
-    return outcomeOf(await sandbox.commands.run(command, { signal, ...(times.length > 0 ? { timeoutMs: Math.min(...times) } : {}) }), most);
+    return outcomeOf(await sandbox.commands.run(command, { signal, ...(timeoutMs === Infinity ? {} : { timeoutMs }) }), most);
   } catch (err) {
-    if (!(err instanceof CoveError) || err instanceof CanceledError) throw err;
+    if (!(err instanceof CoveError) || signal?.aborted) throw err;
     return failed(err, most);
   }
+}
+
+/** least is a bound that a model may lower and not raise. */
+function least(bound: number, asked: number | null | undefined): number {
+  return typeof asked === "number" && asked > 0 ? Math.min(bound, asked) : bound;
 }
 
 function outcomeOf(x: Execution, most: number): ShellOutcome {

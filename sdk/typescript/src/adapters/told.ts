@@ -1,6 +1,6 @@
 /** What a model is told of what ran: bounded, and an answer whatever happened. */
 import { CodeResult } from "../code.js";
-import { CanceledError, CoveError, InvalidError } from "../errors.js";
+import { CoveError, InvalidError } from "../errors.js";
 import type { Execution } from "../execution.js";
 
 /** ToolOptions bound what a model can ask for. */
@@ -72,11 +72,11 @@ function ending(x: Execution): string {
 }
 
 /** answered makes an answer of an error of the platform: a model can read it. What the caller's own signal ended is none. */
-export async function answered(run: () => Promise<string>): Promise<string> {
+export async function answered(run: () => Promise<string>, signal?: AbortSignal | null): Promise<string> {
   try {
     return await run();
   } catch (err) {
-    if (!(err instanceof CoveError) || err instanceof CanceledError) throw err;
+    if (!(err instanceof CoveError) || signal?.aborted) throw err;
     return `[${err.code}] ${err.message}`;
   }
 }
