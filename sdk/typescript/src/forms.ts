@@ -14,9 +14,10 @@ export interface Network {
   secrets?: string[];
 }
 
-/** Volume is a path of the host, from the operator's list. */
+/** Volume is a folder that outlives sandboxes: a path of the host, from the operator's list, or one that has a name. */
 export interface Volume {
-  source: string;
+  source?: string;
+  name?: string;
   target: string;
   write?: boolean;
 }

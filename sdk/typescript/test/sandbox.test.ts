@@ -1,11 +1,13 @@
 import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
 import { once } from "node:events";
 import { type IncomingHttpHeaders, type IncomingMessage, get } from "node:http";
 import { before, describe, test } from "node:test";
+import { promisify } from "node:util";
 
 import { ConflictError, CoveError, type Execution, InvalidError, Sandbox, SessionNotFoundError, UnsupportedError } from "cove-sandbox";
 
-import { type Served, collect, serve, where } from "./rig.js";
+import { type Served, bin, clean, collect, serve, where } from "./rig.js";
 
 describe("sandboxes", () => {
   let served: Served;
@@ -110,6 +112,16 @@ describe("sandboxes", () => {
     } catch (err) {
       assert.ok(err instanceof UnsupportedError || err instanceof ConflictError, String(err)); // a host may not have it
     }
+  });
+
+  test("share folders that have a name", async () => {
+    await promisify(execFile)(bin, ["volume", "create", "shared"], { env: clean({ COVE_URL: served.serverUrl, COVE_API_KEY: served.apiKey }) });
+    await using one = await Sandbox.create({ ...where(served), volumes: [{ name: "shared", target: "/data", write: true }] });
+    await using other = await Sandbox.create({ ...where(served), volumes: [{ name: "shared", target: "/data" }] });
+    assert.equal((await one.commands.run("echo from one > /data/file")).exitCode, 0);
+    assert.equal((await other.commands.run("cat /data/file; echo no > /data/file")).stdout, "from one\n");
+    assert.equal((await one.commands.run("cat /data/file")).stdout, "from one\n");
+    await assert.rejects(Sandbox.create({ ...where(served), volumes: [{ name: "nosuch", target: "/data" }] }), CoveError);
   });
 
   test("have ports that are dialed and linked to", async () => {
