@@ -159,3 +159,5 @@ func (m *meteredConn) Write(p []byte) (int, error) {
 	}
 	return n, err
 }
+
+func (m *meteredConn) CloseWrite() error { return closeWrite(m.Conn) }

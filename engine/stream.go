@@ -72,3 +72,15 @@ func (l *leavingConn) Close() error {
 	l.once.Do(l.leave)
 	return err
 }
+
+// CloseWrite ends what is sent and leaves the other way open. Where the connection
+// cannot do that it is Unsupported.
+func (l *leavingConn) CloseWrite() error { return closeWrite(l.Conn) }
+
+func closeWrite(conn net.Conn) error {
+	half, ok := conn.(interface{ CloseWrite() error })
+	if !ok {
+		return cove.Errorf(cove.Unsupported, "this connection cannot be half closed")
+	}
+	return half.CloseWrite()
+}

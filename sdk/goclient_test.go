@@ -1,16 +1,16 @@
 package sdk_test
 
 import (
-	"bytes"
-	"cmp"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
-	"io"
-	"strings"
+	"maps"
+	"math"
+	"net"
+	"slices"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/client"
@@ -22,17 +22,31 @@ const (
 	expireTime = time.Minute     // until a session that has a moment has expired
 )
 
-// player runs a scenario with the Go client.
+// player runs a scenario with the Go client. What came of steps is kept by its name.
 type player struct {
+	at        *server
 	c         *client.Client
+	own       string // what makes its idempotency keys different from those of others
+	begun     map[string]chan outcome
 	sessions  map[string]cove.ID
 	programs  map[string]cove.PID
 	outputs   map[string]cove.OutputID
 	snapshots map[string]cove.ID
+	lists     map[string]cove.ID // the last of each
+	archives  map[string][]byte
+	contexts  map[string]string
+	watches   map[string]*watch
+	conns     map[string]net.Conn
+}
+
+// outcome is what came of a step.
+type outcome struct {
+	got any
+	err error
 }
 
 // play runs a scenario with the Go client.
-func play(t *testing.T, at server, s scenario) {
+func play(t *testing.T, at *server, s scenario) {
 	ctx, cancel := context.WithTimeout(t.Context(), playTime)
 	defer cancel()
 	key := at.key
@@ -44,18 +58,52 @@ func play(t *testing.T, at server, s scenario) {
 		t.Fatal(err)
 	}
 	defer func() { _ = c.Close() }()
-	p := &player{c, map[string]cove.ID{}, map[string]cove.PID{}, map[string]cove.OutputID{}, map[string]cove.ID{}}
-	defer func() {
-		for _, id := range p.sessions {
-			_, _ = c.Sessions().Close(ctx, id, false) // many have ended
-		}
-	}()
+	p := &player{
+		at, c, rand.Text(), map[string]chan outcome{}, map[string]cove.ID{}, map[string]cove.PID{}, map[string]cove.OutputID{}, map[string]cove.ID{}, map[string]cove.ID{},
+		map[string][]byte{}, map[string]string{}, map[string]*watch{}, map[string]net.Conn{},
+	}
+	defer p.letGo(ctx)
 	for i, one := range s.Steps {
-		got, err := p.do(ctx, one)
-		if why := judge(one, got, err); why != "" {
+		if why := p.judged(ctx, one); why != "" {
 			t.Fatalf("step %d, %s: %s", i+1, one.Do, why)
 		}
 	}
+}
+
+// letGo ends what a scenario left.
+func (p *player) letGo(ctx context.Context) {
+	for _, w := range p.watches {
+		w.end()
+	}
+	for _, conn := range p.conns {
+		_ = conn.Close()
+	}
+	for _, id := range p.sessions {
+		_, _ = p.c.Sessions().Close(ctx, id, false) // many have ended
+	}
+}
+
+// judged makes a step and returns what is wrong with what came of it, or "".
+func (p *player) judged(ctx context.Context, one step) string {
+	if one.Begin != "" {
+		came, aside := make(chan outcome, 1), p.aside()
+		p.begun[one.Begin] = came
+		go func() {
+			got, err := aside.do(ctx, one)
+			came <- outcome{got, err}
+		}()
+		return ""
+	}
+	if one.Do == "end" {
+		select {
+		case came := <-p.begun[one.Of]:
+			return judge(one, came.got, came.err)
+		case <-ctx.Done():
+			return "it does not end"
+		}
+	}
+	got, err := p.do(ctx, one)
+	return judge(one, got, err)
 }
 
 // judge compares what came of a step with what must.
@@ -88,14 +136,30 @@ func judge(one step, got any, err error) string {
 	return lacks(one.Want, plain)
 }
 
+// aside is a player that knows what this one does, and whose names are its own.
+func (p *player) aside() *player {
+	other := *p
+	other.sessions, other.programs, other.contexts = maps.Clone(p.sessions), maps.Clone(p.programs), maps.Clone(p.contexts)
+	other.outputs = map[string]cove.OutputID{}
+	return &other
+}
+
 func (p *player) do(ctx context.Context, s step) (any, error) {
 	switch s.Do {
-	case "open", "get", "close", "sessions", "expired", "stop", "resume_stopped", "pause", "resume", "renew", "snapshot", "fork", "forget":
+	case "restart":
+		return nil, p.at.restart(s.Text)
+	case "open", "get", "close", "sessions", "expired", "stop", "resume_stopped", "pause", "resume", "renew", "snapshot", "snapshots", "fork", "forget":
 		return p.session(ctx, s)
-	case "write", "read", "stat", "list", "mkdir", "move", "remove":
+	case "write", "read", "stat", "list", "mkdir", "move", "remove", "appears":
 		return p.file(ctx, s)
-	case "run", "stream", "output", "code":
+	case "archive", "unpack", "watch", "changed", "unwatch", "link":
+		return p.stream(ctx, s)
+	case "run", "stream", "output":
 		return p.run(ctx, s)
+	case "code", "context", "contexts", "restart_context", "interrupt", "close_context":
+		return p.code(ctx, s)
+	case "dial", "send", "recv", "port_link":
+		return p.port(ctx, s)
 	}
 	return p.background(ctx, s)
 }
@@ -127,17 +191,45 @@ func (p *player) session(ctx context.Context, s step) (any, error) {
 	case "renew":
 		made, err = p.c.Sessions().Renew(ctx, id, time.Duration(s.Minutes*float64(time.Minute)))
 	case "fork":
-		made, err = p.c.Snapshots().Fork(ctx, id, cove.ForkRequest{})
+		made, err = p.c.Snapshots().Fork(ctx, id, cove.ForkRequest{IdempotencyKey: p.once(s)})
 	default:
 		return p.other(ctx, s, id)
 	}
 	if err != nil {
 		return nil, err
 	}
+	answer := with(wire.SessionOf(made), map[string]any{
+		"known_as": nameOf(p.sessions, made.ID), "minutes_left": math.Round(time.Until(made.ExpiresAt).Minutes()),
+	})
 	if s.As != "" {
 		p.sessions[s.As] = made.ID
 	}
-	return wire.SessionOf(made), nil
+	return answer, nil
+}
+
+// nameOf is the name that something was given by an earlier step, or "".
+func nameOf[V comparable](named map[string]V, value V) string {
+	for _, name := range slices.Sorted(maps.Keys(named)) {
+		if named[name] == value {
+			return name
+		}
+	}
+	return ""
+}
+
+// with is an answer with more beside it.
+func with(answer any, more map[string]any) map[string]any {
+	text, _ := json.Marshal(answer) // texts and numbers always are JSON
+	_ = json.Unmarshal(text, &more)
+	return more
+}
+
+// once is the idempotency key of a step.
+func (p *player) once(s step) string {
+	if s.Once == "" {
+		return ""
+	}
+	return s.Once + p.own
 }
 
 func (p *player) open(ctx context.Context, s step) (*cove.Session, error) {
@@ -149,6 +241,7 @@ func (p *player) open(ctx context.Context, s step) (*cove.Session, error) {
 	if err != nil {
 		return nil, err
 	}
+	req.IdempotencyKey = p.once(s)
 	if s.Snapshot != "" {
 		req.Spec.Snapshot = p.snapshots[s.Snapshot]
 	}
@@ -161,198 +254,69 @@ func (p *player) other(ctx context.Context, s step, id cove.ID) (any, error) {
 		_, err := p.c.Sessions().Close(ctx, id, false)
 		return nil, err
 	case "sessions":
-		count := 0
-		for _, err := range p.c.Sessions().List(ctx, cove.SessionFilter{User: s.Filter["user_id"], Thread: s.Filter["thread_id"]}) {
+		return p.list(ctx, s)
+	case "snapshots":
+		names := []string{}
+		for snap, err := range p.c.Snapshots().List(ctx, cove.SnapshotFilter{Session: id}) {
 			if err != nil {
 				return nil, err
 			}
-			count++
+			names = append(names, snap.Name)
 		}
-		return map[string]any{"count": count}, nil
+		slices.Sort(names)
+		return map[string]any{"names": names}, nil
 	case "snapshot":
-		snap, err := p.c.Snapshots().Snapshot(ctx, id, cove.SnapshotRequest{Name: s.Text})
+		snap, err := p.c.Snapshots().Snapshot(ctx, id, cove.SnapshotRequest{Name: s.Text, IdempotencyKey: p.once(s)})
 		if err != nil {
 			return nil, err
 		}
+		answer := with(wire.SnapshotOf(snap), map[string]any{"known_as": nameOf(p.snapshots, snap.ID)})
 		p.snapshots[s.As] = snap.ID
-		return wire.SnapshotOf(snap), nil
+		return answer, nil
 	case "forget":
 		return nil, p.c.Snapshots().Delete(ctx, p.snapshots[s.Of])
 	}
 	return nil, p.expired(ctx, id)
 }
 
+func (p *player) list(ctx context.Context, s step) (any, error) {
+	filter := cove.SessionFilter{
+		Project: s.Filter["project_name"], User: s.Filter["user_id"], Thread: s.Filter["thread_id"], State: cove.State(s.Filter["status"]),
+		Limit: s.Limit, After: p.lists[s.After],
+	}
+	known := []string{}
+	for one, err := range p.c.Sessions().List(ctx, filter) {
+		if err != nil {
+			return nil, err
+		}
+		known = append(known, nameOf(p.sessions, one.ID))
+		if s.As != "" {
+			p.lists[s.As] = one.ID
+		}
+	}
+	return map[string]any{"count": len(known), "known_as": known}, nil
+}
+
 // expired waits until a session's time is over.
 func (p *player) expired(ctx context.Context, id cove.ID) error {
 	ctx, cancel := context.WithTimeout(ctx, expireTime)
 	defer cancel()
-	for look := time.NewTicker(50 * time.Millisecond); ; {
-		if _, err := p.c.Sessions().Get(ctx, id); cove.ReasonOf(err) == cove.ReasonSessionExpired {
-			look.Stop()
-			return nil
-		}
+	return until(ctx, func() bool {
+		_, err := p.c.Sessions().Get(ctx, id)
+		return cove.ReasonOf(err) == cove.ReasonSessionExpired
+	})
+}
+
+// until looks again and again whether something is so.
+func until(ctx context.Context, so func() bool) error {
+	look := time.NewTicker(20 * time.Millisecond)
+	defer look.Stop()
+	for !so() {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-look.C:
 		}
 	}
-}
-
-func (p *player) file(ctx context.Context, s step) (any, error) {
-	files := p.c.Files(p.sessions[s.In])
-	switch s.Do {
-	case "write":
-		data := s.Base64
-		if data == nil {
-			data = []byte(strings.Repeat(s.Text, max(1, s.Times)))
-		}
-		mode, err := wire.ParseMode(cmp.Or(s.Mode, "0644"))
-		if err != nil {
-			return nil, err
-		}
-		return nil, files.Write(ctx, s.Path, bytes.NewReader(data), mode)
-	case "read":
-		r, err := files.Read(ctx, s.Path, s.Offset, s.Length)
-		if err != nil {
-			return nil, err
-		}
-		defer func() { _ = r.Close() }() // only read
-		data, err := io.ReadAll(r)
-		if utf8.Valid(data) {
-			return map[string]any{"text": string(data)}, err
-		}
-		return map[string]any{"base64": data}, err
-	case "stat":
-		info, err := files.Stat(ctx, s.Path)
-		return wire.FileOf(info), err
-	case "list":
-		return p.list(ctx, files, s)
-	case "mkdir":
-		return nil, files.Mkdir(ctx, s.Path)
-	case "move":
-		return nil, files.Move(ctx, s.Path, s.To)
-	}
-	return nil, files.Remove(ctx, s.Path)
-}
-
-func (p *player) list(ctx context.Context, files cove.Files, s step) (any, error) {
-	dir := s.Path
-	if dir == "" {
-		dir = "/workspace"
-	}
-	paths := []string{}
-	for info, err := range files.List(ctx, dir, max(1, s.Depth)) {
-		if err != nil {
-			return nil, err
-		}
-		paths = append(paths, info.Path)
-	}
-	return map[string]any{"paths": paths}, nil
-}
-
-func (p *player) run(ctx context.Context, s step) (any, error) {
-	id := p.sessions[s.In]
-	switch s.Do {
-	case "output":
-		page, err := p.c.Processes(id).Output(ctx, p.outputs[s.Of], cove.OutputRange{Offset: s.Range.Offset, Limit: s.Range.Limit})
-		if err != nil {
-			return nil, err
-		}
-		return wire.OutputPageOf(page), nil
-	case "code":
-		w, err := asked[wire.CodeRequest](s)
-		if err != nil {
-			return nil, err
-		}
-		req, err := w.Cove()
-		if err != nil {
-			return nil, err
-		}
-		r, err := p.c.Contexts(id).Run(ctx, req)
-		if err != nil {
-			return nil, err
-		}
-		return wire.CodeResultOf(id, r), nil
-	}
-	req, err := command(s)
-	if err != nil {
-		return nil, err
-	}
-	var told heard
-	if s.Do == "stream" {
-		req.OnOutput = told.take
-	}
-	x, err := p.c.Processes(id).Exec(ctx, req)
-	if err != nil {
-		return nil, err
-	}
-	p.outputs[s.As] = x.OutputID
-	return told.with(wire.ExecutionOf(x)), nil
-}
-
-func command(s step) (cove.ExecRequest, error) {
-	w, err := asked[wire.ExecRequest](s)
-	if err != nil {
-		return cove.ExecRequest{}, err
-	}
-	return w.Cove()
-}
-
-func (p *player) background(ctx context.Context, s step) (any, error) {
-	programs, pid := p.c.Processes(p.sessions[s.In]), p.programs[s.Of]
-	switch s.Do {
-	case "start":
-		req, err := command(s)
-		if err != nil {
-			return nil, err
-		}
-		info, err := programs.Start(ctx, req)
-		if err != nil {
-			return nil, err
-		}
-		p.programs[s.As] = info.PID
-		return wire.ProcessOf(*info), nil
-	case "input":
-		return nil, programs.Input(ctx, pid, []byte(s.Text), s.EOF)
-	case "signal":
-		return nil, programs.Signal(ctx, pid, cove.Signal(s.Text))
-	case "resize":
-		return nil, programs.Resize(ctx, pid, cove.WindowSize{Cols: s.Cols, Rows: s.Rows})
-	case "wait":
-		x, err := programs.Wait(ctx, pid)
-		if err != nil {
-			return nil, err
-		}
-		return wire.ExecutionOf(x), nil
-	case "follow":
-		var told heard
-		for chunk, err := range programs.Connect(ctx, pid, s.Offset) {
-			if err != nil {
-				return nil, err
-			}
-			told.take(chunk)
-		}
-		return told.with(struct{}{}), nil
-	}
-	return nil, cove.InvalidField("do", "%q is no step", s.Do)
-}
-
-// heard is output as it came.
-type heard struct{ out, err bytes.Buffer }
-
-func (h *heard) take(c cove.Chunk) {
-	if c.Stream == cove.Stderr {
-		h.err.Write(c.Data)
-		return
-	}
-	h.out.Write(c.Data)
-}
-
-// with is an answer with what was heard beside it.
-func (h *heard) with(answer any) map[string]any {
-	all := map[string]any{"streamed_stdout": h.out.String(), "streamed_stderr": h.err.String()}
-	text, _ := json.Marshal(answer) // texts and numbers always are JSON
-	_ = json.Unmarshal(text, &all)
-	return all
+	return nil
 }

@@ -94,7 +94,7 @@ func TestPythonForms(t *testing.T) {
 // TestPython runs the tests of the SDK against a server, of the provider fake where that
 // is enough.
 func TestPython(t *testing.T) {
-	for _, suite := range []string{"test_sandbox", "test_async", "test_sessions", "test_wrapper"} {
+	for _, suite := range []string{"test_sandbox", "test_async", "test_sessions", "test_wrapper", "test_callers"} {
 		t.Run(suite, func(t *testing.T) {
 			unittest(t, suite, append(pythonEnv(t), serve(t, "fake").env()...))
 		})

@@ -21,10 +21,20 @@ var examples = map[string]struct {
 {'status': 'error', 'stdout': '', 'stderr': 'cove: blocked by rule "denied program": rm is denied by the command policy agent-bash (line 1, column 1)\n', 'return_code': 126, 'note': 'rm is denied by the command policy agent-bash'}
 {'status': 'error', 'error': 'there is no conversation'}
 `},
-	"two_modes.py":   {args: []string{"remote", "URL"}, want: twoModes},
-	"python_tool.py": {want: "45\n---\nPython syntax error: '(' was never closed (line 1)\n---\nSecurity policy blocked import: subprocess\n---\nCode execution timed out after 1s\n---\n'to stdout\\n' 'to stderr\\nSystemExit: 3' 3 True False\n"},
-	"provision.py":   {args: []string{"PROJECT"}, want: "tests: passed\nreport: 1 files\n"},
-	"rest_api.py":    {want: "201 running\n0 True\nTrue\nended\nsession_closed\n"},
+	"two_modes.py":       {args: []string{"remote", "URL"}, want: twoModes},
+	"python_tool.py":     {want: "45\n---\nPython syntax error: '(' was never closed (line 1)\n---\nSecurity policy blocked import: subprocess\n---\nCode execution timed out after 1s\n---\n'to stdout\\n' 'to stderr\\nSystemExit: 3' 3 True False\n"},
+	"provision.py":       {args: []string{"PROJECT"}, want: "tests: passed\nreport: 1 files\n"},
+	"rest_api.py":        {want: "201 running\n0 True\nTrue\nended\nsession_closed\n"},
+	"agent_over_http.py": {args: []string{"PROJECT"}, want: "tests: success\nstopped: stopped\nstarted: running\nfiles stayed: ['test_sample.py']\nafterwards: not_found\n"},
+	"settings.py":        {want: "remote running\n{\"data\": [1, 2, 3]}\nmode: 'cloud' is no mode (use \"local\" or \"remote\")\n"},
+	"wrapper_sizes.py": {args: []string{"VOLUMES/in", "VOLUMES/out"}, want: `small: 333332833333500000, 1 CPUs, 1g
+medium: 333332833333500000, 2 CPUs, 2g
+large: 333332833333500000, 4 CPUs, 4g
+configured: medium 9 characters
+planned: small 42 up to 50
+planned: large 42 up to 5
+refused: session_timeout: must be above 0 seconds
+`},
 	"wrapper_basic.py": {want: `output: Hello, World!, success: True, timed: True
 remembered: x = 42
 sessions for three operations: 1
@@ -86,8 +96,8 @@ func TestPythonExamples(t *testing.T) {
 			if !known {
 				t.Fatal("is not in the table")
 			}
-			env := append(pythonEnv(t), at.env()...)
-			if filepath.Base(file) == "rest_api.py" { // which shows the API with what others wrote
+			env := append(pythonEnv(t), append(at.env(), "SANDBOX_MODE=remote", "SANDBOX_URL="+at.URL)...)
+			if text, err := os.ReadFile(file); err != nil || strings.Contains(string(text), "import httpx") { // it shows the API with what others wrote
 				env = append(env, "PYTHONPATH="+filepath.Join(providertest.Needs(t, "sdks", "COVE_TEST_SDKS"), "py-new", "lib"), "PYTHONWARNINGS=")
 			}
 			words := []string{python(t), filepath.Base(file)}

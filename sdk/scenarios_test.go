@@ -5,12 +5,14 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cove-sandbox/cove/provider/providertest"
 )
@@ -29,16 +31,21 @@ type scenario struct {
 // or an error that has what fail has.
 type step struct {
 	Do       string            `json:"do"`
-	As       string            `json:"as,omitempty"` // the name of what comes of it
-	In       string            `json:"in,omitempty"` // the name of a session
-	Of       string            `json:"of,omitempty"` // of a program, an execution or a snapshot
+	Begin    string            `json:"begin,omitempty"` // the name of a call that goes on while others are made, up to a step end
+	As       string            `json:"as,omitempty"`    // the name of what comes of it
+	In       string            `json:"in,omitempty"`    // the name of a session
+	Of       string            `json:"of,omitempty"`    // of anything else that came of a step
 	ID       string            `json:"id,omitempty"`
+	Once     string            `json:"once,omitempty"`    // an idempotency key
 	Request  json.RawMessage   `json:"request,omitempty"` // as it travels
 	Filter   map[string]string `json:"filter,omitempty"`
+	Limit    int               `json:"limit,omitempty"`
+	After    string            `json:"after,omitempty"` // the name of a list that goes on here
 	Snapshot string            `json:"snapshot,omitempty"`
 	Path     string            `json:"path,omitempty"`
 	To       string            `json:"to,omitempty"`
 	Text     string            `json:"text,omitempty"`
+	Pieces   []string          `json:"pieces,omitzero"` // of input that is streamed
 	Base64   []byte            `json:"base64,omitempty"`
 	Times    int               `json:"times,omitempty"`
 	Mode     string            `json:"mode,omitempty"`
@@ -47,6 +54,7 @@ type step struct {
 	Depth    int               `json:"depth,omitempty"`
 	Cols     uint16            `json:"cols,omitempty"`
 	Rows     uint16            `json:"rows,omitempty"`
+	Port     int               `json:"port,omitempty"`
 	Minutes  float64           `json:"minutes,omitempty"`
 	EOF      bool              `json:"eof,omitempty"`
 	Range    struct {
@@ -87,17 +95,22 @@ func table(t *testing.T, provider string) []scenario {
 
 // served is the table by the servers that it needs.
 type served struct {
-	at        server
+	at        *server
 	scenarios []scenario
 }
 
-// serveTable starts a server for the scenarios without settings of their own, and one
-// for each of the others.
+// alone reports whether a scenario needs a server that no other uses.
+func (s scenario) alone() bool {
+	return len(s.Settings) > 0 || slices.ContainsFunc(s.Steps, func(one step) bool { return one.Do == "restart" })
+}
+
+// serveTable starts a server for the scenarios that can share one, and one for each of
+// the others.
 func serveTable(t *testing.T, provider string) []served {
 	t.Helper()
 	all := []served{{at: serve(t, provider)}}
 	for _, s := range table(t, provider) {
-		if len(s.Settings) == 0 {
+		if !s.alone() {
 			all[0].scenarios = append(all[0].scenarios, s)
 			continue
 		}
@@ -137,43 +150,68 @@ func TestPythonScenarios(t *testing.T) {
 				for _, way := range []string{"waiting", "asyncio"} {
 					cmd := exec.CommandContext(t.Context(), interpreter, "python/tests/scenarios.py", way)
 					cmd.Env = append(pythonEnv(t), one.at.env()...)
-					playElsewhere(t, cmd, one.scenarios)
+					playElsewhere(t, cmd, one)
 				}
 			}
 		})
 	}
 }
 
-// playElsewhere gives scenarios to a program that runs them with an SDK and prints a
-// line of JSON for each.
-func playElsewhere(t *testing.T, cmd *exec.Cmd, scenarios []scenario) {
+// playElsewhere gives scenarios to a program that runs them with an SDK. It gets them on
+// one line of JSON and prints one for each. Where it asks for a restart of the server, it
+// waits for a line that says that it was done.
+func playElsewhere(t *testing.T, cmd *exec.Cmd, with served) {
 	t.Helper()
-	text, err := json.Marshal(scenarios)
+	var stderr bytes.Buffer
+	cmd.Stderr, cmd.WaitDelay = &stderr, 10*time.Second
+	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd.Stdin = bytes.NewReader(text)
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
+	out, err := cmd.StdoutPipe()
 	if err != nil {
-		t.Errorf("%v: %v\n%s", cmd.Args[1:], err, stderr.Bytes())
+		t.Fatal(err)
 	}
-	said := map[string]string{}
-	for scan := bufio.NewScanner(bytes.NewReader(out)); scan.Scan(); {
-		var line struct{ Name, Why string }
-		if err := json.Unmarshal(scan.Bytes(), &line); err != nil {
-			t.Errorf("it printed %q", scan.Text())
-		}
-		said[line.Name] = line.Why
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
 	}
-	for _, s := range scenarios {
+	said, err := converse(in, out, with)
+	if end := cmd.Wait(); err != nil || end != nil {
+		t.Errorf("%v: %v, %v\n%s", cmd.Args[1:], err, end, stderr.Bytes())
+	}
+	for _, s := range with.scenarios {
 		t.Run(strings.Join(cmd.Args[2:], " ")+"/"+s.Name, func(t *testing.T) {
 			if why, ran := said[s.Name]; !ran || why != "" {
 				t.Errorf("ran %v: %s", ran, why)
 			}
 		})
 	}
+}
+
+// converse is this side of playElsewhere: what was said of each scenario, by its name.
+func converse(in io.WriteCloser, out io.Reader, with served) (map[string]string, error) {
+	defer in.Close() //nolint:errcheck // who ends has heard enough
+	said := map[string]string{}
+	if err := json.NewEncoder(in).Encode(with.scenarios); err != nil {
+		return said, err
+	}
+	for scan := bufio.NewScanner(out); scan.Scan(); {
+		var line struct{ Name, Why, Restart string }
+		if err := json.Unmarshal(scan.Bytes(), &line); err != nil {
+			return said, fmt.Errorf("it printed %q", scan.Text())
+		}
+		if line.Restart == "" {
+			said[line.Name] = line.Why
+			continue
+		}
+		if err := with.at.restart(line.Restart); err != nil {
+			return said, err
+		}
+		if _, err := fmt.Fprintln(in, "{}"); err != nil {
+			return said, err
+		}
+	}
+	return said, nil
 }
 
 // needProvider skips the test where sandboxes of a provider cannot be made.

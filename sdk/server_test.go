@@ -3,6 +3,7 @@ package sdk_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -66,48 +67,73 @@ type server struct {
 	KeyFile string `json:"key_file"`
 	key     string
 	home    string
+	program string
+	given   []string // the environment, which is the same every time that it starts
+	cmd     *exec.Cmd
+	log     bytes.Buffer
 }
 
 // env is how an SDK is told of the server.
-func (s server) env() []string {
+func (s *server) env() []string {
 	return []string{"COVE_URL=" + s.URL, "COVE_API_KEY=" + s.key}
 }
 
 // serve runs a server of its own, with a provider and more settings, until the test ends.
-func serve(t *testing.T, provider string, settings ...string) server {
+func serve(t *testing.T, provider string, settings ...string) *server {
 	t.Helper()
-	s := server{home: filepath.Join(shortDir(t), "home")}
-	cmd := exec.CommandContext(t.Context(), executable(t), "serve", "--json", "--addr", "127.0.0.1:0")
-	cmd.Env = append(plain(), append(settings, "COVE_HOME="+s.home, "SANDBOX_PROVIDER="+provider, "POOL_SIZE=0", "MSB_MAX_TOTAL_MEMORY_MB=67108864", "COVE_LOG_LEVEL=error")...)
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-	cmd.WaitDelay = time.Minute
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var log bytes.Buffer
-	cmd.Stderr = &log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	s := &server{home: filepath.Join(shortDir(t), "home"), program: executable(t)}
+	s.given = append(plain(), append(settings, "COVE_HOME="+s.home, "SANDBOX_PROVIDER="+provider, "POOL_SIZE=0", "MSB_MAX_TOTAL_MEMORY_MB=67108864", "COVE_LOG_LEVEL=error")...)
 	t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended
-		_ = cmd.Wait()                          // the signal is its end
+		s.end(syscall.SIGTERM)
 		if t.Failed() {
-			t.Logf("the server's log:\n%.20000s", log.String())
+			t.Logf("the server's log:\n%.20000s", s.log.String())
 		}
 	})
-	slow := time.AfterFunc(startTime, func() { _ = cmd.Process.Kill() })
-	defer slow.Stop()
-	if err := json.NewDecoder(io.LimitReader(out, 64<<10)).Decode(&s); err != nil {
-		t.Fatalf("the server did not start: %v\n%s", err, log.String())
-	}
-	key, err := os.ReadFile(s.KeyFile)
-	if err != nil {
+	if err := s.start("127.0.0.1:0"); err != nil {
 		t.Fatal(err)
 	}
-	s.key = strings.TrimSpace(string(key))
 	return s
+}
+
+// start starts the server at an address, and returns when it listens.
+func (s *server) start(address string) error {
+	s.cmd = exec.Command(s.program, "serve", "--json", "--addr", address)
+	s.cmd.Env, s.cmd.Stderr = s.given, &s.log
+	s.cmd.WaitDelay = time.Minute
+	out, err := s.cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := s.cmd.Start(); err != nil {
+		return err
+	}
+	slow := time.AfterFunc(startTime, func() { _ = s.cmd.Process.Kill() })
+	defer slow.Stop()
+	if err := json.NewDecoder(io.LimitReader(out, 64<<10)).Decode(s); err != nil {
+		return fmt.Errorf("the server did not start: %w\n%s", err, s.log.String())
+	}
+	key, err := os.ReadFile(s.KeyFile)
+	s.key = strings.TrimSpace(string(key))
+	return err
+}
+
+// end ends the server, as a crash does with SIGKILL and as an operator with SIGTERM.
+func (s *server) end(how syscall.Signal) {
+	if s.cmd.Process == nil {
+		return // it never began
+	}
+	_ = s.cmd.Process.Signal(how) // it may have ended
+	_ = s.cmd.Wait()              // the signal is its end
+}
+
+// restart ends the server and starts it again where it was.
+func (s *server) restart(how string) error {
+	signals := map[string]syscall.Signal{"KILL": syscall.SIGKILL, "TERM": syscall.SIGTERM}
+	if signals[how] == 0 {
+		return fmt.Errorf("%q is no way to end a server", how)
+	}
+	s.end(signals[how])
+	return s.start(strings.TrimPrefix(s.URL, "http://"))
 }
 
 // plain is the environment without settings of Cove's: those of the tests count.

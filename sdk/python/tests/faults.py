@@ -46,6 +46,10 @@ class Strangers(unittest.IsolatedAsyncioTestCase):
             b"HTTP/1.1 two hundred\r\n\r\n",
             b"HTTP/1.1 200 OK\r\nno colon\r\n\r\n",
             b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 20000,
+            b"HTTP/1.1 2\xb20 OK\r\n\r\n",
+            b"HTTP/1.1 100 Continue\r\n\r\n" * 1000,
+            ok(b"[" * 200_000),
+            ok(b'{"of_tomorrow": ' * 50_000),
         ):
             err = await self.told(answer)
             self.assertIsInstance(err, ServerConnectionError, answer[:60])
@@ -58,6 +62,9 @@ class Strangers(unittest.IsolatedAsyncioTestCase):
             b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{",
             b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{",
             b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{",
+            b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n-5\r\n{}{}{}{}",
+            b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n0x2\r\n{}\r\n0\r\n\r\n",
+            b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n" + b"X: y\r\n" * 1000,
         ):
             err = await self.told(answer)
             self.assertIn("broke off", err.message, answer)
@@ -111,7 +118,15 @@ class Strangers(unittest.IsolatedAsyncioTestCase):
         return Session(session_id="s", status="running")
 
     async def test_an_event_that_cove_does_not_send(self) -> None:
-        for data in (b"event: exit\ndata: nonsense\n\n", b"event: exit\ndata: {}\n\n", b"event: error\ndata: {}\n\n"):
+        for data in (
+            b'event: stdout\ndata: {"offset": "far"}\n\n',
+            b'event: stdout\ndata: {"data_base64": "!"}\n\n',
+            b'event: stdout\ndata: {"data": 7}\n\n',
+            b'event: exit\ndata: {"exit_code": 0, "status": "success", "outcome": "exited", "stdout_base64": 7}\n\n',
+            b"event: exit\ndata: nonsense\n\n",
+            b"event: exit\ndata: {}\n\n",
+            b"event: error\ndata: {}\n\n",
+        ):
             peer = Peer(lambda head, data=data: ok(data, "text/event-stream"))  # type: ignore[misc]
             self.addCleanup(peer.close)
             async with AsyncClient(peer.url) as client:

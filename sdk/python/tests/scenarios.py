@@ -1,4 +1,6 @@
-"""Runs the scenarios on standard input with this SDK, and prints a line of JSON for each.
+"""Runs the scenarios on the first line of standard input with this SDK, and prints a line
+of JSON for each. Where a step restarts the server, it prints one that asks for that, and
+waits for one that says that it was done.
 
 usage: scenarios.py waiting|asyncio
 """
@@ -11,7 +13,7 @@ import sys
 import both_ways
 
 if __name__ == "__main__":
-    given = json.load(sys.stdin)
+    given = json.loads(sys.stdin.readline())
     if sys.argv[1] == "waiting":
         both_ways.waiting("play").play_all(given)
     else:

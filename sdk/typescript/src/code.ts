@@ -3,7 +3,7 @@ import { type CoveError } from "./errors.js";
 import { Execution, type ExecutionForm, failure, lastLine } from "./execution.js";
 import { seconds } from "./forms.js";
 import { type Attempt, type Handle, onlyOnce } from "./handle.js";
-import type { CallOptions } from "./options.js";
+import type { CallOptions, OnceOptions } from "./options.js";
 import { type Chunk, chunks } from "./process.js";
 
 /** Rich is a value that code showed, in all its forms: text, html, markdown, png in base64, json and so on; others by their MIME type. */
@@ -168,10 +168,10 @@ export class Code {
   }
 
   /** createContext makes an interpreter of its own. */
-  async createContext(options: { language?: string; cwd?: string; id?: string } & CallOptions = {}): Promise<CodeContext> {
-    const { language = "python", cwd, id, signal } = options;
+  async createContext(options: { language?: string; cwd?: string; id?: string } & OnceOptions = {}): Promise<CodeContext> {
+    const { language = "python", cwd, id, signal, idempotencyKey } = options;
     return contextOf(await this.connection.json<ContextForm>({
-      method: "POST", path: this.handle.path("/contexts"), json: { id, language, cwd }, headers: onlyOnce(), safe: true, signal,
+      method: "POST", path: this.handle.path("/contexts"), json: { id, language, cwd }, headers: onlyOnce(idempotencyKey), safe: true, signal,
     }));
   }
 

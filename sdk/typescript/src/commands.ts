@@ -4,7 +4,7 @@ import { invalid } from "./errors.js";
 import { Execution, type ExecutionForm, bytesIn, executionOf } from "./execution.js";
 import { type ProcessForm, type ProcessInfo, processInfoOf, seconds } from "./forms.js";
 import { type Attempt, type Handle, onlyOnce } from "./handle.js";
-import type { CallOptions } from "./options.js";
+import type { CallOptions, OnceOptions } from "./options.js";
 import { type Chunk, Process, type WindowSize, chunks, inputForm } from "./process.js";
 
 /** Command is a line for the shell, or a list of words that are run as they are. */
@@ -34,7 +34,7 @@ export interface RunOptions extends CommandOptions {
 }
 
 /** StartOptions are those of a program in the background. */
-export interface StartOptions extends Omit<CommandOptions, "stdin" | "autoRetry"> {
+export interface StartOptions extends Omit<CommandOptions, "stdin" | "autoRetry">, OnceOptions {
   /** What the program reads first. */
   stdin?: string | Uint8Array;
   /** Leave its input open, for Process.write. */
@@ -112,7 +112,7 @@ export class Commands {
       ...form(command, options, input), keep_stdin: options.keepStdin, tag: options.tag, tty: options.tty && { cols: options.tty.cols, rows: options.tty.rows },
     };
     const id = this.handle.id;
-    const made = await this.connection.json<ProcessForm>({ method: "POST", path: this.handle.path("/processes"), json, headers: onlyOnce(), safe: true, signal: options.signal });
+    const made = await this.connection.json<ProcessForm>({ method: "POST", path: this.handle.path("/processes"), json, headers: onlyOnce(options.idempotencyKey), safe: true, signal: options.signal });
     const info = processInfoOf(made);
     return new Process(this.connection, id, info.pid, info);
   }

@@ -175,15 +175,17 @@ export class Connection {
     }
   }
 
-  /** pages yields the elements of a list, a page at a time. */
-  async *pages<T>(ask: Ask): AsyncGenerator<T, void, undefined> {
-    const query: Ask["query"] & object = { limit: 500, ...ask.query };
-    for (;;) {
+  /** pages yields the elements of a list, a page at a time: up to limit, and those after one. */
+  async *pages<T>(ask: Ask, { limit, after }: { limit?: number | undefined; after?: string | undefined } = {}): AsyncGenerator<T, void, undefined> {
+    const query: Ask["query"] & object = { ...ask.query, cursor: after };
+    for (let left = limit ?? Infinity; ; ) {
+      query["limit"] = Math.min(left, 500);
       const page = await this.json<{ items: T[]; next_cursor?: string }>({ ...ask, query, safe: true });
       if (!Array.isArray(page.items)) throw this.odd();
       yield* page.items;
       // A server that hands out a cursor with nothing before it would keep us here for ever.
-      if (!page.next_cursor || page.items.length === 0) return;
+      left -= page.items.length;
+      if (!page.next_cursor || page.items.length === 0 || left <= 0) return;
       query["cursor"] = page.next_cursor;
     }
   }

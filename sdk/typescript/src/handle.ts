@@ -3,14 +3,12 @@ import { randomUUID } from "node:crypto";
 import { type Ask, type Connection, at, orAborted } from "./connection.js";
 import { CoveError } from "./errors.js";
 import { type SandboxInfo, type SandboxSpec, type SessionForm, sandboxInfoOf, specForm } from "./forms.js";
-import type { CallOptions } from "./options.js";
+import type { OnceOptions } from "./options.js";
 
 /** OpenOptions say how a sandbox is asked for, beside what it is to be. */
-export interface OpenOptions extends CallOptions {
+export interface OpenOptions extends OnceOptions {
   /** Told of the place in the queue, from 1, while it is waited for room: where the spec has onFull as wait. */
   onQueue?: ((position: number) => void) | undefined;
-  /** A name for the request: one thing comes of it, however often and by whomever with this key it is sent. Left out, a new name. */
-  idempotencyKey?: string | undefined;
 }
 
 /** onlyOnce is the header of a request that is done once, however often it is sent. */

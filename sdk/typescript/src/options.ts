@@ -37,6 +37,12 @@ export interface CallOptions {
   signal?: AbortSignal | undefined;
 }
 
+/** OnceOptions go with every call that makes something. */
+export interface OnceOptions extends CallOptions {
+  /** The same key and request make the same thing, also in another process. Left out, a fresh one for each call. */
+  idempotencyKey?: string | undefined;
+}
+
 /** Platform is what options and environment come to, but for the key. */
 export interface Platform {
   mode: Mode;

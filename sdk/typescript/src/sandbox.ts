@@ -7,7 +7,7 @@ import {
   type Network, type SandboxInfo, type SandboxSpec, type SessionForm, type Snapshot, type SnapshotForm, type Usage, type UsageForm, sandboxInfoOf, snapshotOf, usageOf,
 } from "./forms.js";
 import { Handle, type OpenOptions, onlyOnce, open, session } from "./handle.js";
-import type { CallOptions, ConnectionOptions } from "./options.js";
+import type { CallOptions, ConnectionOptions, OnceOptions } from "./options.js";
 import { Ports } from "./ports.js";
 import { Terminals } from "./terminals.js";
 
@@ -23,8 +23,16 @@ export interface SandboxFilter {
   metadata?: Record<string, string>;
 }
 
+/** PageOptions name a part of a list. */
+export interface PageOptions {
+  /** How many at most; left out, all. */
+  limit?: number | undefined;
+  /** The id of the last one before. */
+  after?: string | undefined;
+}
+
 /** ForkOptions name a copy. */
-export interface ForkOptions extends CallOptions, Pick<OpenOptions, "idempotencyKey"> {
+export interface ForkOptions extends OnceOptions {
   userId?: string;
   threadId?: string;
   metadata?: Record<string, string>;
@@ -92,7 +100,7 @@ export class Sandbox implements AsyncDisposable {
   }
 
   /** list yields the sandboxes that the caller has. */
-  static async *list(options: SandboxFilter & ConnectionOptions & CallOptions = {}): AsyncGenerator<SandboxInfo, void, undefined> {
+  static async *list(options: SandboxFilter & PageOptions & ConnectionOptions & CallOptions = {}): AsyncGenerator<SandboxInfo, void, undefined> {
     const connection = new Connection(options);
     try {
       yield* Sandbox.listOn(connection, options);
@@ -102,12 +110,12 @@ export class Sandbox implements AsyncDisposable {
   }
 
   /** listOn is list on a connection that is there. */
-  static async *listOn(connection: Connection, filter: SandboxFilter & CallOptions = {}): AsyncGenerator<SandboxInfo, void, undefined> {
+  static async *listOn(connection: Connection, filter: SandboxFilter & PageOptions & CallOptions = {}): AsyncGenerator<SandboxInfo, void, undefined> {
     const query = {
       project_name: filter.project, user_id: filter.userId, thread_id: filter.threadId, status: filter.status,
       label: Object.entries(filter.metadata ?? {}).map(([name, value]) => `${name}=${value}`),
     };
-    for await (const one of connection.pages<SessionForm>({ method: "GET", path: "/api/sandboxes", query, signal: filter.signal })) yield sandboxInfoOf(one);
+    for await (const one of connection.pages<SessionForm>({ method: "GET", path: "/api/sandboxes", query, signal: filter.signal }, filter)) yield sandboxInfoOf(one);
   }
 
   /** kill ends a sandbox by its id, and reports whether there was one. */
@@ -132,11 +140,11 @@ export class Sandbox implements AsyncDisposable {
   }
 
   /** snapshots yields the snapshots that the caller has. */
-  static async *snapshots(options: { sandboxId?: string } & ConnectionOptions & CallOptions = {}): AsyncGenerator<Snapshot, void, undefined> {
+  static async *snapshots(options: { sandboxId?: string } & PageOptions & ConnectionOptions & CallOptions = {}): AsyncGenerator<Snapshot, void, undefined> {
     const connection = new Connection(options);
     try {
       const query = { session_id: options.sandboxId };
-      for await (const one of connection.pages<SnapshotForm>({ method: "GET", path: "/api/snapshots", query, signal: options.signal })) yield snapshotOf(one);
+      for await (const one of connection.pages<SnapshotForm>({ method: "GET", path: "/api/snapshots", query, signal: options.signal }, options)) yield snapshotOf(one);
     } finally {
       connection.close();
     }
@@ -199,7 +207,7 @@ export class Sandbox implements AsyncDisposable {
   }
 
   /** snapshot saves its files; create with snapshot starts from them. */
-  async snapshot({ name, idempotencyKey, signal }: { name?: string } & Pick<OpenOptions, "idempotencyKey"> & CallOptions = {}): Promise<Snapshot> {
+  async snapshot({ name, idempotencyKey, signal }: { name?: string | undefined } & OnceOptions = {}): Promise<Snapshot> {
     return snapshotOf(await this.handle.connection.json<SnapshotForm>({
       method: "POST", path: this.handle.path("/snapshot"), json: { name }, headers: onlyOnce(idempotencyKey), safe: true, signal,
     }));

@@ -1,22 +1,31 @@
+import { randomUUID } from "node:crypto";
+import { type Duplex, Readable } from "node:stream";
+
 import {
-  CodeResult, type ConnectionOptions, CoveError, type Execution, type FileInfo, type OutputPage, type Process, Sandbox, type SandboxInfo, type SandboxSpec, type StartOptions,
+  type CodeContext, CodeResult, type ConnectionOptions, CoveError, type Execution, type FileInfo, type OutputPage, type Process, Sandbox, type SandboxFilter, type SandboxInfo,
+  type RunOptions, type SandboxSpec, type StartOptions, type Watch,
 } from "cove-sandbox";
 
-import { collect } from "./rig.js";
+import { type Served, collect, where } from "./rig.js";
 
 /** Step is one call and what must come of it, as the table has it. */
 export interface Step {
   do: string;
+  begin?: string;
   as?: string;
   in?: string;
   of?: string;
   id?: string;
+  once?: string;
   request?: Record<string, unknown>;
   filter?: Record<string, string>;
+  limit?: number;
+  after?: string;
   snapshot?: string;
   path?: string;
   to?: string;
   text?: string;
+  pieces?: string[];
   base64?: string;
   times?: number;
   mode?: string;
@@ -25,6 +34,7 @@ export interface Step {
   depth?: number;
   cols?: number;
   rows?: number;
+  port?: number;
   minutes?: number;
   eof?: boolean;
   range?: { offset?: number; limit?: number };
@@ -51,69 +61,123 @@ export function lacks(want: unknown, got: unknown): string {
   return "";
 }
 
-/** Player makes the calls of one scenario. */
+/** Outcome is what came of a step: an answer, or an error of Cove's. */
+export type Outcome = { got: unknown } | { err: CoveError };
+
+/** waitTime is for something to become so, in milliseconds. */
+const waitTime = 60_000;
+
+/** Player makes the calls of one scenario. What came of them is kept by its name. */
 export class Player {
+  private readonly at: ConnectionOptions;
+  private readonly own = randomUUID(); // what makes its idempotency keys different from those of others
+  private readonly begun = new Map<string, Promise<Outcome>>();
+  private readonly lists = new Map<string, string>();
+  private readonly archives = new Map<string, Uint8Array>();
+  private readonly contexts = new Map<string, CodeContext>();
+  private readonly watches = new Map<string, Watch>();
+  private readonly conns = new Map<string, Duplex>();
   private readonly sandboxes = new Map<string, Sandbox>();
   private readonly programs = new Map<string, Process>();
   private readonly outputs = new Map<string, string>();
   private readonly snapshots = new Map<string, string>();
 
-  constructor(private readonly at: ConnectionOptions) {}
+  constructor(private readonly served: Served, options: ConnectionOptions) {
+    this.at = { ...where(served), ...options };
+  }
 
   async close(): Promise<void> {
+    for (const watch of this.watches.values()) watch.close();
+    for (const conn of this.conns.values()) conn.destroy();
     for (const sandbox of this.sandboxes.values()) await sandbox.kill();
   }
 
-  async do(step: Step): Promise<unknown> {
-    const does = (this.session(step) ?? this.file(step) ?? this.program(step))?.[step.do];
+  /** judged makes a step and is what is wrong with what came of it, or "". */
+  async judged(step: Step): Promise<string> {
+    const ended = step.do === "end" ? this.begun.get(step.of!)! : this.outcome(step);
+    if (step.begin !== undefined) {
+      this.begun.set(step.begin, ended);
+      return "";
+    }
+    const came = await ended;
+    if ("err" in came) {
+      if (!step.fail) throw came.err;
+      return lacks(step.fail, { code: came.err.code, reason: came.err.reason });
+    }
+    if (step.fail) return `did not fail: ${JSON.stringify(came.got)}`;
+    return step.want === undefined ? "" : lacks(step.want, came.got);
+  }
+
+  private async outcome(step: Step): Promise<Outcome> {
+    try {
+      return { got: await this.do(step) };
+    } catch (err) {
+      if (err instanceof CoveError) return { err };
+      throw err;
+    }
+  }
+
+  private async do(step: Step): Promise<unknown> {
+    const does = [this.session(step), this.snapshot(step), this.file(step), this.stream(step), this.port(step), this.code(step), this.program(step)].find((calls) => step.do in calls);
     if (!does) throw new Error(`the table has ${step.do}, which this player does not know`);
-    return does();
+    return does[step.do]!();
+  }
+
+  private once({ once }: Step): string | undefined {
+    return once === undefined ? undefined : once + this.own;
   }
 
   private sandbox(step: Step): Sandbox {
     return this.sandboxes.get(step.in ?? "")!;
   }
 
-  private session(step: Step): Calls | undefined {
+  private session(step: Step): Calls {
     const keep = (made: Sandbox) => {
+      const known_as = nameOf(this.sandboxes, (one) => one.id === made.id);
       this.sandboxes.set(step.as!, made);
-      return sessionForm(made.info);
+      return { ...sessionForm(made.info), known_as };
     };
-    const calls: Calls = {
-      open: async () => keep(await Sandbox.create({ ...this.at, ...spec(step.request ?? {}), ...(step.snapshot ? { snapshot: this.snapshots.get(step.snapshot)! } : {}) })),
+    const snapshot = this.snapshots.get(step.snapshot ?? "");
+    return {
+      restart: async () => {
+        await this.served.stop(`SIG${step.text}` as "SIGKILL");
+        await this.served.start();
+      },
+      open: async () => keep(await Sandbox.create({ ...this.at, ...spec(step.request ?? {}), ...given({ snapshot }), idempotencyKey: this.once(step) })),
       get: async () => sessionForm((await Sandbox.connect(step.id!, this.at)).info),
       close: async () => void (await this.sandbox(step).kill()),
-      sessions: async () => ({ count: (await collect(Sandbox.list({ ...this.at, ...spec(step.filter!) }))).length }),
-      expired: () => this.expired(this.sandbox(step).id),
+      sessions: async () => {
+        const found = await collect(Sandbox.list({ ...this.at, ...(spec(step.filter!) as SandboxFilter), limit: step.limit, after: this.lists.get(step.after ?? "") }));
+        if (found.length > 0 && step.as !== undefined) this.lists.set(step.as, found.at(-1)!.id);
+        return { count: found.length, known_as: found.map((one) => nameOf(this.sandboxes, (sandbox) => sandbox.id === one.id)) };
+      },
+      expired: () => until(() => Sandbox.connect(this.sandbox(step).id, this.at).then(() => false, (err: CoveError) => err.reason === "session_expired")),
       stop: async () => sessionForm(await this.sandbox(step).stop()),
       resume_stopped: async () => sessionForm(await this.sandbox(step).start()),
       pause: async () => sessionForm(await this.sandbox(step).pause()),
       resume: async () => sessionForm(await this.sandbox(step).resume()),
-      renew: async () => sessionForm(await this.sandbox(step).setTimeout(step.minutes! * 60_000)),
-      fork: async () => keep(await this.sandbox(step).fork()),
+      renew: async () => sessionForm(await this.sandbox(step).setTimeout(ms(step.minutes, 60_000))),
+      fork: async () => keep(await this.sandbox(step).fork({ idempotencyKey: this.once(step) })),
+    };
+  }
+
+  private snapshot(step: Step): Calls {
+    return {
       snapshot: async () => {
-        const made = await this.sandbox(step).snapshot({ name: step.text! });
+        const made = await this.sandbox(step).snapshot({ name: step.text, idempotencyKey: this.once(step) });
+        const known_as = nameOf(this.snapshots, (id) => id === made.id);
         this.snapshots.set(step.as!, made.id);
-        return made;
+        return { ...made, known_as };
       },
+      snapshots: async () => ({ names: (await collect(Sandbox.snapshots({ ...this.at, sandboxId: this.sandbox(step).id }))).map((one) => one.name).sort() }),
       forget: () => Sandbox.deleteSnapshot(this.snapshots.get(step.of!)!, this.at),
     };
-    return step.do in calls ? calls : undefined;
   }
 
-  private async expired(id: string): Promise<void> {
-    for (const until = Date.now() + 60_000; Date.now() < until; ) {
-      const over = await Sandbox.connect(id, this.at).then(() => false, (err: CoveError) => err.reason === "session_expired");
-      if (over) return;
-      await new Promise((done) => setTimeout(done, 50));
-    }
-    throw new Error("it does not expire");
-  }
-
-  private file(step: Step): Calls | undefined {
+  private file(step: Step): Calls {
     const { path = "" } = step;
     const files = this.sandbox(step)?.files;
-    const calls: Calls = {
+    return {
       write: () => {
         const data = step.base64 === undefined ? (step.text ?? "").repeat(step.times ?? 1) : Buffer.from(step.base64, "base64");
         return files.write(path, data, step.mode === undefined ? {} : { mode: Number.parseInt(step.mode, 8) });
@@ -128,13 +192,67 @@ export class Player {
       mkdir: () => files.mkdir(path),
       move: () => files.move(path, step.to!),
       remove: () => files.remove(path),
+      appears: () => until(() => files.exists(path)),
     };
-    return step.do in calls ? calls : undefined;
   }
 
-  private program(step: Step): Calls | undefined {
+  /** stream has the calls about files whose answers come bit by bit. */
+  private stream(step: Step): Calls {
+    const files = this.sandbox(step)?.files;
+    return {
+      archive: async () => void this.archives.set(step.as!, Buffer.concat(await collect(await files.archive(step.path)))),
+      unpack: () => files.unpack(step.path!, step.of === undefined ? step.text! : this.archives.get(step.of)!),
+      watch: async () => void this.watches.set(step.as!, await files.watch(step.path)),
+      changed: async () => {
+        const watch = this.watches.get(step.of!)!;
+        for (let next = await watch.next(); !next.done; next = await watch.next()) {
+          if (next.value.path === step.path && next.value.kind === step.text) return;
+        }
+      },
+      unwatch: async () => this.watches.get(step.of!)!.close(),
+      link: async () => {
+        const link = await (step.text === undefined ? files.downloadLink(step.path!) : files.uploadLink(step.path!));
+        const res = await fetch(link.url, step.text === undefined ? {} : { method: "PUT", body: step.text });
+        return { http: res.status, text: await res.text() };
+      },
+    };
+  }
+
+  private port(step: Step): Calls {
+    const conn = () => this.conns.get(step.of!)!;
+    return {
+      port_link: () => this.sandbox(step).ports.link(step.port ?? 0),
+      dial: async () => void this.conns.set(step.as!, await this.sandbox(step).ports.dial(step.port ?? 0)),
+      send: async () => void (step.eof ? conn().end(step.text) : conn().write(step.text)),
+      recv: async () => ({ text: Buffer.concat(await collect(conn() as AsyncIterable<Buffer>)).toString("utf8") }),
+    };
+  }
+
+  private code(step: Step): Calls {
+    const code = this.sandbox(step)?.code;
+    const context = this.contexts.get(step.of ?? "");
+    return {
+      code: async () => {
+        const { language, code: text, timeout } = only(step.request!, "language", "code", "timeout");
+        return executionForm(await code.run(text as string, given({ language: language as string, timeoutMs: ms(timeout, 1000), context })));
+      },
+      context: async () => {
+        const { language, cwd, id } = only(step.request!, "language", "cwd", "id") as Record<string, string>;
+        const made = await code.createContext({ ...given({ language, cwd, id }), idempotencyKey: this.once(step) });
+        const known_as = nameOf(this.contexts, (one) => one.id === made.id);
+        this.contexts.set(step.as!, made);
+        return { ...made, known_as };
+      },
+      contexts: async () => ({ languages: (await code.contexts()).map((one) => one.language).sort() }),
+      restart_context: () => code.restart(context!),
+      interrupt: () => code.interrupt(context!),
+      close_context: () => code.closeContext(context!),
+    };
+  }
+
+  private program(step: Step): Calls {
     const program = () => this.programs.get(step.of!)!;
-    const { command, options } = commandOf(step.request ?? {});
+    const { command, options } = commandOf(step);
     const sandbox = this.sandbox(step);
     const kept = (x: Execution) => {
       if (step.as !== undefined) this.outputs.set(step.as, x.outputId ?? "");
@@ -147,30 +265,48 @@ export class Player {
         const x = await sandbox.commands.run(command, { ...options, onStdout: (text) => (told.streamed_stdout += text), onStderr: (text) => (told.streamed_stderr += text) });
         return { ...kept(x), ...told };
       },
-      output: async () => outputForm(await sandbox.commands.output(this.outputs.get(step.of!)!, step.range ?? {})),
-      code: async () => {
-        const { language, code, timeout } = only(step.request!, "language", "code", "timeout");
-        return executionForm(await sandbox.code.run(code as string, given({ language: language as string, timeoutMs: ms(timeout, 1000) })));
-      },
+      output: async () => outputForm(await sandbox.commands.output(step.id ?? this.outputs.get(step.of!)!, step.range ?? {})),
       start: async () => {
-        const started = await sandbox.commands.start(command, options);
+        const started = await sandbox.commands.start(command, { ...(options as StartOptions), idempotencyKey: this.once(step) });
+        const known_as = nameOf(this.programs, (one) => one.pid === started.pid);
         this.programs.set(step.as!, started);
-        return started.info;
+        return { ...started.info, known_as };
       },
+      processes: async () => Object.fromEntries((await sandbox.commands.list()).map((info) => [nameOf(this.programs, (one) => one.pid === info.pid), info])),
       input: () => program().write(step.text ?? "", { end: step.eof ?? false }),
       signal: () => program().kill(step.text!),
       resize: () => program().resize({ cols: step.cols!, rows: step.rows! }),
       wait: async () => executionForm(await program().wait()),
-      follow: async () => {
-        const told = { streamed_stdout: "", streamed_stderr: "" };
-        for await (const piece of program().output(given({ offset: step.offset }))) told[`streamed_${piece.type}`] += piece.text;
-        return told;
-      },
+      follow: async () => this.follow(step, program()),
+      hears: async () => this.follow(step, program()),
     };
+  }
+
+  /** follow hears what a program writes: all of it, or for hears up to a text. */
+  private async follow(step: Step, program: Process): Promise<unknown> {
+    const told = { streamed_stdout: "", streamed_stderr: "" };
+    for await (const piece of program.output(given({ offset: step.offset }))) {
+      told[`streamed_${piece.type}`] += piece.text;
+      if (step.do === "hears" && told.streamed_stdout.includes(step.text!)) break;
+    }
+    return told;
   }
 }
 
 type Calls = Record<string, () => Promise<unknown>>;
+
+/** nameOf is the name that something was given by an earlier step, or "". */
+function nameOf<T>(named: Map<string, T>, is: (one: T) => boolean): string {
+  return [...named.keys()].sort().find((name) => is(named.get(name)!)) ?? "";
+}
+
+/** until looks again and again whether something is so. */
+async function until(so: () => Promise<boolean>): Promise<void> {
+  for (const end = Date.now() + waitTime; !(await so()); ) {
+    if (Date.now() > end) throw new Error("it never becomes so");
+    await new Promise((done) => setTimeout(done, 20));
+  }
+}
 
 /** given leaves out what is not there. */
 function given<T extends object>(all: T): { [K in keyof T]: Exclude<T[K], undefined> } {
@@ -187,23 +323,28 @@ function only(request: Record<string, unknown>, ...names: string[]): Record<stri
 }
 
 function spec(request: Record<string, unknown>): SandboxSpec {
-  const r = only(request, "env", "policy", "user_id", "thread_id", "flavor", "provider", "timeout_minutes", "fixed_end", "metadata", "template");
+  const r = only(
+    request, "env", "policy", "project_name", "user_id", "thread_id", "flavor", "provider", "timeout_minutes", "lifetime_minutes", "fixed_end", "metadata", "template", "network", "ports",
+    "memory_limit", "status",
+  );
   return given({
+    project: r["project_name"], lifetimeMs: ms(r["lifetime_minutes"], 60_000), network: r["network"], ports: r["ports"], memory: r["memory_limit"], status: r["status"],
     env: r["env"], policy: r["policy"], userId: r["user_id"], threadId: r["thread_id"], flavor: r["flavor"], provider: r["provider"], metadata: r["metadata"],
     template: r["template"], timeoutMs: ms(r["timeout_minutes"], 60_000), fixedEnd: r["fixed_end"],
   }) as SandboxSpec;
 }
 
-function commandOf(request: Record<string, unknown>): { command: string | string[]; options: StartOptions } {
+function commandOf({ request = {}, pieces }: Step): { command: string | string[]; options: RunOptions & StartOptions } {
   if (!("command" in request)) return { command: "", options: {} };
   const r = only(request, "command", "stdin", "stdin_base64", "env", "workdir", "timeout", "keep_stdin", "tag", "tty");
-  const stdin = r["stdin_base64"] === undefined ? r["stdin"] : Buffer.from(r["stdin_base64"] as string, "base64");
+  const whole = r["stdin_base64"] === undefined ? r["stdin"] : Buffer.from(r["stdin_base64"] as string, "base64");
+  const stdin = pieces === undefined ? whole : Readable.from(pieces.map((piece) => Buffer.from(piece)));
   const options = given({ stdin, env: r["env"], cwd: r["workdir"], timeoutMs: ms(r["timeout"], 1000), keepStdin: r["keep_stdin"], tag: r["tag"], tty: r["tty"] });
-  return { command: r["command"] as string | string[], options: options as StartOptions };
+  return { command: r["command"] as string | string[], options: options as RunOptions & StartOptions };
 }
 
-function sessionForm(s: SandboxInfo): unknown {
-  return { ...s, session_id: s.id, user_id: s.userId, thread_id: s.threadId };
+function sessionForm(s: SandboxInfo): Record<string, unknown> {
+  return { ...s, session_id: s.id, user_id: s.userId, thread_id: s.threadId, minutes_left: Math.round((s.expiresAt.getTime() - Date.now()) / 60_000) };
 }
 
 function fileForm(f: FileInfo): unknown {

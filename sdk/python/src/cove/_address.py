@@ -31,15 +31,20 @@ def _bad() -> ConfigurationError:
 
 def parse_address(url: str) -> Address:
     """The server that a URL names. It raises ConfigurationError."""
+    if not isinstance(url, str):
+        raise _bad()
     try:
         parts = urlsplit(url)
         port = parts.port
     except ValueError:
         raise _bad() from None
-    if parts.username or parts.password or parts.query or parts.fragment or any(ord(c) <= 0x20 or ord(c) > 0x7E for c in url):
+    if port == 0 or parts.username or parts.password or parts.query or parts.fragment or any(ord(c) <= 0x20 or ord(c) > 0x7E for c in url):
         raise _bad()
     if parts.scheme == "unix" and not parts.netloc and parts.path.startswith("/"):
-        return unix_address(unquote(parts.path))
+        path = unquote(parts.path)
+        if "\0" in path:
+            raise _bad()
+        return unix_address(path)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise _bad()
     tls = parts.scheme == "https"
@@ -54,7 +59,7 @@ def unix_address(path: str) -> Address:
 
 def check_key(key: str) -> str:
     """The key, if it can be one. It raises ConfigurationError."""
-    if any(c <= " " or c > "~" for c in key):
+    if not isinstance(key, str) or any(c <= " " or c > "~" for c in key):
         raise configuration("api_key", "is not a key: it holds spaces or characters that no key has")
     return key
 

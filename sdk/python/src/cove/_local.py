@@ -45,6 +45,9 @@ class Home:
             info = os.stat(self.path)
         except FileNotFoundError:
             return  # cove makes it
+        except (OSError, ValueError) as err:
+            why = getattr(err, "strerror", None) or err
+            raise configuration("COVE_HOME", f"{self.path!r} cannot be looked at: {why}", "set it to a directory of your own") from err
         if not stat.S_ISDIR(info.st_mode):
             raise configuration("COVE_HOME", f"{self.path} is not a directory", "name one, or a path that does not exist yet")
         if info.st_uid != os.geteuid():

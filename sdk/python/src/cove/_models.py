@@ -6,10 +6,28 @@ says more than the fields here.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Dict, List, Mapping, NamedTuple, NoReturn, Optional, Tuple, Type, TypeVar
+from typing import Any, Callable, ClassVar, Dict, List, Mapping, NamedTuple, NoReturn, Optional, Tuple, Type, TypeVar, cast
 
 from ._errors import CodeExecutionError, CommandExecutionError, CoveError, ServerConnectionError
 from ._wire import Json, data_of, name_of, text_of
+
+M = TypeVar("M", bound=Callable[..., Any])
+
+
+def told_by_a_server(make: M) -> M:
+    """What makes a value of an answer, so that one that Cove does not give is told as that."""
+
+    def made(*args: Any, **more: Any) -> Any:
+        try:
+            return make(*args, **more)
+        except (AttributeError, TypeError, ValueError):
+            raise ServerConnectionError(
+                "the server answered with something that Cove does not give", reason="connection", remedy="check the URL and the version of the server"
+            ) from None
+
+    made.__doc__ = make.__doc__
+    return cast(M, made)
+
 
 class Record:
     """A value with the fields that its class names. It is made from keywords.
@@ -46,16 +64,12 @@ class Record:
 R = TypeVar("R", bound=Record)
 
 
+@told_by_a_server
 def pick(kind: Type[R], body: Mapping[str, Any], **more: Any) -> R:
     """A value of a kind from the fields of an answer that bear its names."""
     given = {name: body[name] for name in kind._names if body.get(name) is not None}
     given.update(more, raw=dict(body))
-    try:
-        return kind(**given)
-    except AttributeError:  # something that every server says is missing
-        raise ServerConnectionError(
-            f"the server answered with a {kind.__name__} that Cove does not give", reason="connection", remedy="check the URL and the version of the server"
-        ) from None
+    return kind(**given)
 
 
 def changed(value: R, **fields: Any) -> R:
@@ -105,6 +119,7 @@ class Execution(Record):
         return self
 
 
+@told_by_a_server
 def execution(body: Mapping[str, Any]) -> Execution:
     """The Execution in an answer."""
     return pick(Execution, body, stdout=text_of(body, "stdout"), stderr=text_of(body, "stderr"))
@@ -159,6 +174,7 @@ class CodeResult(Execution):
         return self
 
 
+@told_by_a_server
 def code_result(body: Mapping[str, Any]) -> CodeResult:
     """The CodeResult in an answer."""
     error = body.get("error")
@@ -246,6 +262,7 @@ class FileInfo(Record):
         return self.type == "dir"
 
 
+@told_by_a_server
 def file_info(body: Mapping[str, Any]) -> FileInfo:
     """The FileInfo in an answer."""
     return pick(FileInfo, body, path=name_of(body, "path"), link=name_of(body, "link"))
@@ -258,6 +275,7 @@ class FileChange(Record):
     path: str
 
 
+@told_by_a_server
 def file_change(body: Mapping[str, Any]) -> FileChange:
     """The FileChange in an answer."""
     return pick(FileChange, body, path=name_of(body, "path"))
@@ -281,6 +299,7 @@ class Chunk(NamedTuple):
         return self.offset + len(self.data)
 
 
+@told_by_a_server
 def chunk(stream: str, body: Mapping[str, Any]) -> Chunk:
     """The Chunk in an event."""
     return Chunk(stream, int(body.get("offset") or 0), data_of(body, "data"))
@@ -301,6 +320,7 @@ class ProcessInfo(Record):
     result: Optional[Execution] = None  # when it has ended
 
 
+@told_by_a_server
 def process_info(body: Mapping[str, Any]) -> ProcessInfo:
     """The ProcessInfo in an answer."""
     ended = body.get("result")
@@ -317,6 +337,7 @@ class OutputPage(Record):
     dropped: int = 0
 
 
+@told_by_a_server
 def output_page(body: Mapping[str, Any]) -> OutputPage:
     """The OutputPage in an answer."""
     return pick(OutputPage, body, data=data_of(body, "data"))

@@ -3,9 +3,53 @@
 from __future__ import annotations
 
 import binascii
-from typing import Any, Dict, Mapping, Tuple, Union
+import json
+import os
+from typing import Any, Dict, List, Mapping, Optional, Tuple, Union
+
+from ._errors import invalid_field
 
 Json = Dict[str, Any]
+
+
+def loaded(data: bytes) -> Any:
+    """What is in JSON. It raises ValueError, also where that is nested beyond all measure."""
+    try:
+        return json.loads(data)
+    except RecursionError:
+        raise ValueError("too deep") from None
+
+
+def encoded_text(name: str, text: str) -> bytes:
+    """A text as it travels; what os.fsdecode made of bytes is those bytes again."""
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        raise invalid_field(name, "holds half a character, which is no text") from None
+
+
+def path_of(path: "Union[str, os.PathLike[str]]") -> str:
+    """The name of a file in a sandbox."""
+    name = os.fspath(path) if isinstance(path, (str, os.PathLike)) else None
+    if not isinstance(name, str):
+        raise invalid_field("path", f"must be a text, and is {type(path).__name__}")
+    encoded_text("path", name)
+    return name
+
+
+def pairs(name: str, given: Optional[Mapping[str, Any]]) -> Optional[Json]:
+    """A mapping as it travels; an empty one is none."""
+    try:
+        return dict(given) if given else None
+    except (TypeError, ValueError):
+        raise invalid_field(name, f"must be a mapping, and is {type(given).__name__}") from None
+
+
+def elements(name: str, given: Any) -> Optional[List[Any]]:
+    """A list as it travels; an empty one is none."""
+    if isinstance(given, (str, bytes, Mapping)) or not hasattr(given, "__iter__"):
+        raise invalid_field(name, f"must be a list, and is {type(given).__name__}")
+    return list(given) or None
 
 
 def text_or_base64(name: str, data: Union[str, bytes]) -> Json:
@@ -13,9 +57,11 @@ def text_or_base64(name: str, data: Union[str, bytes]) -> Json:
     if isinstance(data, str):
         try:
             data.encode()
-        except UnicodeEncodeError:  # bytes of a name that os.fsdecode made
-            return text_or_base64(name, data.encode("utf-8", "surrogateescape"))
+        except UnicodeEncodeError:
+            return text_or_base64(name, encoded_text(name, data))
         return {name: data}
+    if not isinstance(data, (bytes, bytearray, memoryview)):
+        raise invalid_field(name, f"must be text or bytes, and is {type(data).__name__}")
     try:
         return {name: bytes(data).decode()}
     except UnicodeDecodeError:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import enum
 import json
 import os
+import textwrap
 from typing import TYPE_CHECKING, Awaitable, Callable, List, Mapping, Optional, Sequence, Type, TypeVar, Union
 
 from ._async.client import AsyncClient
@@ -247,9 +248,11 @@ class MicrosandboxWrapper:
         timeout: Optional[float] = None,
         language: Optional[str] = None,
     ) -> CodeResult:
-        """Run code in a session, or in a new one: the result has its session_id."""
+        """Run code in a session, or in a new one: the result has its session_id.
+        Python may be indented as a whole, as where it stands in a program."""
         spoken, limit = language or LANGUAGES.get(template, template), timeout or self.config.default_execution_timeout
-        result, created = await self._run(template, flavor, session_id, lambda sandbox: sandbox.code.run(code, language=spoken, timeout=limit))
+        text = textwrap.dedent(code) if spoken == "python" else code
+        result, created = await self._run(template, flavor, session_id, lambda sandbox: sandbox.code.run(text, language=spoken, timeout=limit))
         result = changed(result, session_created=True) if created else result
         return result.raise_for_status() if self.config.raise_on_failure else result
 

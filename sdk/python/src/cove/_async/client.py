@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Dict, List, Mapping, Optional, Type, TypeVar
 
-from .._errors import InvalidError
+from .._errors import InvalidError, configuration
 from .._models import Health, Session, Snapshot, Stats, pick
 from .._settings import choose
 from .._wire import Json, without_none
-from .transport import AsyncTransport, at
+from .transport import AsyncTransport, at, once
 
 if TYPE_CHECKING:
     import ssl
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 PAGE = 500
+MOST_SECONDS = 24 * 3600.0
 
 
 class AsyncClient:
@@ -41,6 +42,10 @@ class AsyncClient:
         silence: float = 60.0,
         ssl_context: "Optional[ssl.SSLContext]" = None,
     ) -> None:
+        for name, seconds in (("connect_timeout", connect_timeout), ("request_timeout", request_timeout), ("silence", silence)):
+            # Also what is no number is not above 0.
+            if not (seconds is None and name == "request_timeout") and not (isinstance(seconds, (int, float)) and 0 < seconds <= MOST_SECONDS):
+                raise configuration(name, f"{seconds!r} is no time", "use seconds above 0, up to a day")
         self.auto_retry = auto_retry
         self.transport = AsyncTransport(choose(mode, url, api_key, home, cove_bin), connect_timeout, silence, request_timeout, ssl_context)
 
@@ -57,9 +62,7 @@ class AsyncClient:
     async def open(self, request: Mapping[str, Any], *, idempotency_key: Optional[str] = None, on_queue: Optional[Callable[[int], None]] = None, retried: str = "") -> Session:
         """Open a session: the live one of this user and thread, or a new one."""
         body = without_none(request)
-        headers: Dict[str, str] = {}
-        if idempotency_key:
-            headers["Idempotency-Key"] = idempotency_key
+        headers: Dict[str, str] = once(idempotency_key)
         if retried:
             headers["Cove-Retry"] = retried
         if on_queue is None or body.get("on_full") != "wait":
@@ -104,16 +107,18 @@ class AsyncClient:
         status: Optional[str] = None,
         metadata: Optional[Mapping[str, str]] = None,
         limit: int = 0,
+        after: Optional[str] = None,
     ) -> List[Session]:
-        """List sessions, those that fit alone, and up to limit where that is not 0."""
-        query = without_none({"project_name": project_name, "user_id": user_id, "thread_id": thread_id, "status": status})
+        """List sessions, those that fit alone, and up to limit where that is not 0; the
+        list goes on after the session with the id after."""
+        query = without_none({"project_name": project_name, "user_id": user_id, "thread_id": thread_id, "status": status, "cursor": after})
         if metadata:
             query["label"] = [f"{k}={v}" for k, v in metadata.items()]
         return [self._session(item) async for item in self.pages("/api/sandboxes", query, limit)]
 
-    async def snapshots(self, *, session_id: Optional[str] = None, limit: int = 0) -> List[Snapshot]:
-        """List snapshots."""
-        return [pick(Snapshot, item) async for item in self.pages("/api/snapshots", without_none({"session_id": session_id}), limit)]
+    async def snapshots(self, *, session_id: Optional[str] = None, limit: int = 0, after: Optional[str] = None) -> List[Snapshot]:
+        """List snapshots, up to limit where that is not 0; the list goes on after the one with the id after."""
+        return [pick(Snapshot, item) async for item in self.pages("/api/snapshots", without_none({"session_id": session_id, "cursor": after}), limit)]
 
     async def delete_snapshot(self, snapshot_id: str) -> None:
         """Forget a snapshot."""

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, AsyncIterator, Awaitable, Callable, Dict,
 
 from .._errors import NotFoundError, ServerConnectionError, UnavailableError, invalid_field
 from .._models import Chunk, Execution, OutputPage, ProcessInfo, chunk, execution, output_page, process_info
-from .._wire import Json, command_of, text_or_base64, without_none
+from .._wire import Json, command_of, encoded_text, pairs, text_or_base64, without_none
 from .http import AsyncFollowing
 from .stream import Source, pause, pieces
-from .transport import AsyncEvents, at, encoded
+from .transport import AsyncEvents, at, encoded, once
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -148,7 +148,9 @@ class AsyncProcess:
 
     async def send_stdin(self, data: Union[str, bytes], *, eof: bool = False) -> None:
         """Write to its input, and close that with eof. Long input goes in several requests."""
-        whole = data.encode() if isinstance(data, str) else bytes(data)
+        if not isinstance(data, (str, bytes, bytearray, memoryview)):
+            raise invalid_field("data", "must be text or bytes")
+        whole = encoded_text("data", data) if isinstance(data, str) else bytes(data)
         # Nothing is sent as well: it closes the input, and says whether the program is there.
         for done in range(0, len(whole) or 1, INLINE):
             body = text_or_base64("data", whole[done : done + INLINE])
@@ -168,13 +170,13 @@ class AsyncProcess:
         """End it at once."""
         await self.signal("KILL")
 
+    async def resize(self, cols: int, rows: int) -> None:
+        """Give its terminal another size. One without a terminal raises UnsupportedError."""
+        await self._transport.tell("POST", self._at("/resize"), json_body={"cols": cols, "rows": rows})
+
 
 class AsyncTerminal(AsyncProcess):
     """A background program with a terminal."""
-
-    async def resize(self, cols: int, rows: int) -> None:
-        """Give the terminal another size."""
-        await self._transport.tell("POST", self._at("/resize"), json_body={"cols": cols, "rows": rows})
 
 
 def asked(command: Command, workdir: Optional[str], env: Optional[Mapping[str, str]], timeout: Optional[float], **more: Any) -> Json:
@@ -182,7 +184,7 @@ def asked(command: Command, workdir: Optional[str], env: Optional[Mapping[str, s
     words, fits = command_of(command)
     if not fits:
         raise invalid_field("command", "must be a line for the shell or a list of words")
-    return without_none({"command": words, "workdir": workdir, "env": dict(env) if env else None, "timeout": timeout, **more})
+    return without_none({"command": words, "workdir": workdir, "env": pairs("env", env), "timeout": timeout, **more})
 
 
 def _with_input(request: Json, stdin: Source) -> AsyncFollowing:
@@ -234,14 +236,14 @@ class AsyncCommands:
         texts = Texts(on_stdout, on_stderr)
         streamed = on_stdout is not None or on_stderr is not None or stdin is not None
 
-        async def once(session_id: str, headers: Dict[str, str]) -> Execution:
+        async def attempt(session_id: str, headers: Dict[str, str]) -> Execution:
             path = self._at("/execute", session_id)
             if not streamed:
                 return execution(await self._sandbox.client.transport.get("POST", path, json_body=request, headers=headers))
             return await self._streamed(path, request, headers, texts, stdin)
 
         # Input that was read from somewhere is not there a second time.
-        return await self._sandbox.once(once, lambda: not texts.told and stdin is None, auto_retry)
+        return await self._sandbox.once(attempt, lambda: not texts.told and stdin is None, auto_retry)
 
     async def _streamed(self, path: str, request: Json, headers: Dict[str, str], texts: Texts, stdin: Optional[Source]) -> Execution:
         transport = self._sandbox.client.transport
@@ -282,9 +284,8 @@ class AsyncCommands:
         return await self._start(request, idempotency_key)
 
     async def _start(self, request: Json, idempotency_key: Optional[str]) -> AsyncProcess:
-        headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
         session_id = self._sandbox.sandbox_id
-        body = await self._sandbox.client.transport.get("POST", self._at("/processes", session_id), json_body=request, headers=headers)
+        body = await self._sandbox.client.transport.get("POST", self._at("/processes", session_id), json_body=request, headers=once(idempotency_key))
         return AsyncProcess(self._sandbox, session_id, process_info(body))
 
     async def list(self) -> "List[ProcessInfo]":
@@ -326,9 +327,10 @@ class AsyncTerminals:
         workdir: Optional[str] = None,
         env: Optional[Mapping[str, str]] = None,
         timeout: Optional[float] = None,
+        idempotency_key: Optional[str] = None,
     ) -> AsyncTerminal:
         """Start a program, a shell unless another is named, with a terminal."""
         request = asked(command, workdir, env, timeout, tty={"cols": cols, "rows": rows}, keep_stdin=True)
         session_id = self._sandbox.sandbox_id
-        body = await self._sandbox.client.transport.get("POST", at("/api/sandboxes/", session_id, "/processes"), json_body=request)
+        body = await self._sandbox.client.transport.get("POST", at("/api/sandboxes/", session_id, "/processes"), json_body=request, headers=once(idempotency_key))
         return AsyncTerminal(self._sandbox, session_id, process_info(body))

@@ -7,8 +7,8 @@ from typing import IO, TYPE_CHECKING, AsyncIterator, Callable, List, Optional, T
 
 from .._errors import NotFoundError, SessionNotFoundError, invalid_field
 from .._models import FileChange, FileInfo, Link, file_change, file_info, pick
-from .._wire import Json, text_or_base64, without_none
-from .http import AsyncResponse, Body
+from .._wire import Json, encoded_text, path_of, text_or_base64, without_none
+from .http import AsyncResponse, Body, number
 from .stream import PIECE, Source, blocking, pieces
 from .transport import BYTES, TAR, AsyncEvents, at
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 # Called with the bytes that have passed, and with all of them where that is known.
 OnProgress = Callable[[int, Optional[int]], None]
 LocalPath = Union[str, "os.PathLike[str]"]
+RemotePath = Union[str, "os.PathLike[str]"]
 
 
 class AsyncDownload:
@@ -28,8 +29,7 @@ class AsyncDownload:
     def __init__(self, sandbox: "AsyncSandbox", response: AsyncResponse) -> None:
         self._transport = sandbox.client.transport
         self._response = response
-        length = response.headers.get("content-length", "")
-        self.size: Optional[int] = int(length) if length.isdigit() else None
+        self.size: Optional[int] = number(response.headers.get("content-length", ""))
         self._over = False
 
     def __aiter__(self) -> "AsyncDownload":
@@ -105,49 +105,48 @@ class AsyncFiles:
     def _at(self, rest: str) -> str:
         return at("/api/sandboxes/", self._sandbox.sandbox_id, rest)
 
-    async def read(self, path: str) -> str:
+    async def read(self, path: RemotePath) -> str:
         """A file as text in UTF-8."""
         return (await self.read_bytes(path)).decode()
 
-    async def read_bytes(self, path: str, *, offset: int = 0, length: Optional[int] = None) -> bytes:
+    async def read_bytes(self, path: RemotePath, *, offset: int = 0, length: Optional[int] = None) -> bytes:
         """A file, or a part of it."""
         async with await self.open(path, offset=offset, length=length) as download:
             return await download.read()
 
-    async def open(self, path: str, *, offset: int = 0, length: Optional[int] = None) -> AsyncDownload:
+    async def open(self, path: RemotePath, *, offset: int = 0, length: Optional[int] = None) -> AsyncDownload:
         """A file piece by piece, so that it need not fit in memory."""
-        query = without_none({"path": path, "offset": offset or None, "length": length})
+        query = without_none({"path": path_of(path), "offset": offset or None, "length": length})
         return AsyncDownload(self._sandbox, await self._transport.send("GET", self._at("/files"), query=query, accept=BYTES))
 
-    async def write(self, path: str, data: Source, *, mode: Union[int, str, None] = None, on_progress: Optional[OnProgress] = None) -> None:
+    async def write(self, path: RemotePath, data: Source, *, mode: Union[int, str, None] = None, on_progress: Optional[OnProgress] = None) -> None:
         """Replace a file: it is there whole or not at all. Data is text, bytes, an
         open file or pieces; what is not in memory is never held whole."""
         headers = {"Content-Type": BYTES}
         if mode is not None:
             headers["X-File-Mode"] = mode if isinstance(mode, str) else f"{mode:04o}"
-        await self._transport.tell("PUT", self._at("/files"), body=counted(data, on_progress), query={"path": path}, headers=headers)
+        await self._transport.tell("PUT", self._at("/files"), body=counted(data, on_progress), query={"path": path_of(path)}, headers=headers)
 
-    async def upload(self, local: LocalPath, path: Optional[str] = None, *, on_progress: Optional[OnProgress] = None) -> str:
+    async def upload(self, local: LocalPath, path: Optional[RemotePath] = None, *, on_progress: Optional[OnProgress] = None) -> str:
         """Copy a file of this machine into the sandbox, and return its path there."""
-        name = path or os.path.basename(os.fspath(local))
+        name = path_of(path or os.path.basename(os.fspath(local)))
         with await blocking(lambda: open(local, "rb")) as file:
             mode = os.fstat(file.fileno()).st_mode & 0o777
             await self.write(name, file, mode=mode, on_progress=on_progress)
         return name
 
-    async def download(self, path: str, local: LocalPath, *, on_progress: Optional[OnProgress] = None) -> None:
+    async def download(self, path: RemotePath, local: LocalPath, *, on_progress: Optional[OnProgress] = None) -> None:
         """Copy a file out of the sandbox. The local file is there whole or not at all."""
-        import tempfile
-
+        part = os.path.join(os.path.dirname(os.path.abspath(local)), f".cove-{os.urandom(8).hex()}")
         async with await self.open(path) as download:
-            part = await blocking(lambda: tempfile.NamedTemporaryFile(dir=os.path.dirname(os.path.abspath(local)), prefix=".cove-", delete=False))
+            # With the permissions that this user's files have.
+            to = await blocking(lambda: open(part, "xb"))
             try:
-                await self._saved(download, part.file, on_progress)
-                part.close()
-                os.replace(part.name, local)
+                with to:
+                    await self._saved(download, to, on_progress)
+                os.replace(part, local)
             except BaseException:
-                part.close()
-                os.unlink(part.name)
+                os.unlink(part)
                 raise
 
     async def _saved(self, download: AsyncDownload, to: IO[bytes], on_progress: Optional[OnProgress]) -> None:
@@ -158,10 +157,10 @@ class AsyncFiles:
             if on_progress is not None:
                 on_progress(done, download.size)
 
-    async def list(self, path: str = "", *, depth: int = 1) -> List[FileInfo]:
+    async def list(self, path: RemotePath = "", *, depth: int = 1) -> List[FileInfo]:
         """What is below a directory."""
         found: List[FileInfo] = []
-        events = await self._transport.follow("GET", self._at("/files/list"), ("end",), query={"path": path or "/workspace", "depth": depth})
+        events = await self._transport.follow("GET", self._at("/files/list"), ("end",), query={"path": path_of(path) or "/workspace", "depth": depth})
         try:
             while True:
                 event = await events.next()
@@ -172,11 +171,11 @@ class AsyncFiles:
         finally:
             await events.aclose()
 
-    async def stat(self, path: str) -> FileInfo:
+    async def stat(self, path: RemotePath) -> FileInfo:
         """What is at a path."""
-        return file_info(await self._transport.get("GET", self._at("/files/stat"), query={"path": path}))
+        return file_info(await self._transport.get("GET", self._at("/files/stat"), query={"path": path_of(path)}))
 
-    async def exists(self, path: str) -> bool:
+    async def exists(self, path: RemotePath) -> bool:
         """Whether something is at a path."""
         try:
             await self.stat(path)
@@ -186,41 +185,41 @@ class AsyncFiles:
             return False
         return True
 
-    async def make_dir(self, path: str) -> None:
+    async def make_dir(self, path: RemotePath) -> None:
         """Make a directory and those above it."""
-        await self._transport.tell("POST", self._at("/files/mkdir"), json_body=text_or_base64("path", path))
+        await self._transport.tell("POST", self._at("/files/mkdir"), json_body=text_or_base64("path", path_of(path)))
 
-    async def move(self, old: str, new: str) -> None:
+    async def move(self, old: RemotePath, new: RemotePath) -> None:
         """Give a file another name."""
-        body: Json = {**text_or_base64("from", old), **text_or_base64("to", new)}
+        body: Json = {**text_or_base64("from", path_of(old)), **text_or_base64("to", path_of(new))}
         await self._transport.tell("POST", self._at("/files/move"), json_body=body)
 
-    async def remove(self, path: str) -> None:
+    async def remove(self, path: RemotePath) -> None:
         """Delete a file or a whole directory."""
-        await self._transport.tell("DELETE", self._at("/files"), query={"path": path})
+        await self._transport.tell("DELETE", self._at("/files"), query={"path": path_of(path)})
 
-    async def watch(self, path: str = "") -> AsyncWatch:
+    async def watch(self, path: RemotePath = "") -> AsyncWatch:
         """Follow the changes below a directory."""
-        return AsyncWatch(await self._transport.follow("GET", self._at("/files/watch"), (), query={"path": path or "/workspace"}))
+        return AsyncWatch(await self._transport.follow("GET", self._at("/files/watch"), (), query={"path": path_of(path) or "/workspace"}))
 
-    async def archive(self, path: str = "") -> AsyncDownload:
+    async def archive(self, path: RemotePath = "") -> AsyncDownload:
         """A directory as a tar."""
-        return AsyncDownload(self._sandbox, await self._transport.send("GET", self._at("/archive"), query={"path": path or "/workspace"}, accept=TAR))
+        return AsyncDownload(self._sandbox, await self._transport.send("GET", self._at("/archive"), query={"path": path_of(path) or "/workspace"}, accept=TAR))
 
-    async def unpack(self, tar: Source, path: str = "", *, on_progress: Optional[OnProgress] = None) -> None:
+    async def unpack(self, tar: Source, path: RemotePath = "", *, on_progress: Optional[OnProgress] = None) -> None:
         """Extract a tar into a directory. Each file in it is whole or not there."""
-        await self._transport.tell("PUT", self._at("/archive"), body=counted(tar, on_progress), query={"path": path or "/workspace"}, headers={"Content-Type": TAR})
+        await self._transport.tell("PUT", self._at("/archive"), body=counted(tar, on_progress), query={"path": path_of(path) or "/workspace"}, headers={"Content-Type": TAR})
 
-    async def url(self, path: str, *, method: str = "GET", ttl_seconds: Optional[float] = None) -> Link:
+    async def url(self, path: RemotePath, *, method: str = "GET", ttl_seconds: Optional[float] = None) -> Link:
         """A link that reads (GET) or replaces (PUT) a file without a key, for a while."""
-        body = without_none({**text_or_base64("path", path), "method": method, "ttl_seconds": ttl_seconds})
+        body = without_none({**text_or_base64("path", path_of(path)), "method": method, "ttl_seconds": ttl_seconds})
         return pick(Link, await self._transport.get("POST", self._at("/files/url"), json_body=body))
 
 
 def counted(data: Source, on_progress: Optional[OnProgress]) -> Body:
     """What is to be sent, with somebody told of what has gone."""
     if isinstance(data, str):
-        data = data.encode()
+        data = encoded_text("data", data)
     if isinstance(data, (bytearray, memoryview)):
         data = bytes(data)
     if isinstance(data, bytes):

@@ -13,6 +13,8 @@ from .stream import AsyncStream
 
 MAX_HEAD = 64 << 10
 MAX_LINE = 4 << 10
+MAX_LINES = 100  # after the last chunk
+MAX_HINTS = 16  # heads before that of the answer
 LAST_CHUNK = b"0\r\n\r\n"
 
 
@@ -70,10 +72,11 @@ class AsyncConnection:
                 self.stream.pour(body.chunks())
             else:
                 whole = await self._pour(body)
-        status, got = await self._head(timeout)
-        while 100 <= status < 200 and status != 101:
+        for _ in range(MAX_HINTS):
             status, got = await self._head(timeout)
-        return AsyncResponse(self, method, status, got, whole)
+            if status == 101 or not 100 <= status < 200:
+                return AsyncResponse(self, method, status, got, whole)
+        raise NotHTTP()
 
     async def _pour(self, body: AsyncIterator[bytes]) -> bool:
         """Send a body in chunks, up to an answer that comes before its end."""
@@ -124,7 +127,7 @@ class AsyncConnection:
         lines = bytes(self.buffer[:end]).decode("latin-1").split("\r\n")
         del self.buffer[: end + 4]
         first = lines[0].split(" ", 2)
-        if len(first) < 2 or not first[0].startswith("HTTP/1.") or not first[1].isdigit():
+        if len(first) < 2 or not first[0].startswith("HTTP/1.") or number(first[1]) is None:
             raise NotHTTP()
         headers: Dict[str, str] = {}
         for line in lines[1:]:
@@ -145,13 +148,13 @@ class AsyncResponse:
         self.keep = sent and status != 101 and headers.get("connection", "").lower() != "close"
         self._left: Optional[int] = None  # bytes of the body or of this chunk; None: up to the end
         self._chunked = headers.get("transfer-encoding", "").lower() == "chunked"
-        length = headers.get("content-length", "")
+        length = number(headers.get("content-length", ""))
         if method == "HEAD" or status in (204, 304):
             self._left, self._chunked = 0, False
         elif self._chunked:
             self._left = 0
-        elif length.isdigit():
-            self._left = int(length)
+        elif length is not None:
+            self._left = length
         self.done = self._left == 0 and not self._chunked
         if self._left is None:
             self.keep = False
@@ -167,16 +170,16 @@ class AsyncResponse:
             return b""
         c = self.connection
         if self._chunked and self._left == 0:
-            size = await c.line(timeout)
-            try:
-                self._left = int(size.partition(b";")[0], 16)
-            except ValueError:
-                raise BrokenOff() from None
+            size = (await c.line(timeout)).partition(b";")[0].strip()
+            if not 0 < len(size) <= 16 or size.strip(b"0123456789abcdefABCDEF"):
+                raise BrokenOff()
+            self._left = int(size, 16)
             if self._left == 0:
-                while await c.line(timeout):
-                    pass
-                self.done = True
-                return b""
+                for _ in range(MAX_LINES):
+                    if not await c.line(timeout):
+                        self.done = True
+                        return b""
+                raise BrokenOff()
         if not c.buffer:
             got = await c.stream.recv(timeout)
             if not got and self._left is not None:
@@ -206,6 +209,11 @@ class AsyncResponse:
             got += data
             if len(got) > most:
                 raise OverflowError("the answer is too large")
+
+
+def number(text: str) -> Optional[int]:
+    """The number that a text is in plain digits; what else Python takes for one is None."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else None
 
 
 def _chunk(piece: bytes) -> bytes:

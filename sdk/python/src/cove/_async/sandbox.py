@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any, Awaitable, Callable, Dict, List, Mapping,
 
 from .._errors import CoveError, NotFoundError, invalid_field
 from .._models import Execution, Session, Snapshot, Usage, changed, pick
-from .._wire import Json, without_none
+from .._wire import Json, elements, pairs, without_none
 from .client import AsyncClient
 from .code import AsyncCode
 from .commands import AsyncCommands, AsyncTerminals
 from .files import AsyncFiles
 from .ports import AsyncPorts
 from .stream import AsyncLock
-from .transport import at
+from .transport import at, once
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -90,12 +90,12 @@ class AsyncSandbox:
                 "cpu_limit": cpu_limit,
                 "timeout_minutes": timeout_minutes,
                 "lifetime_minutes": lifetime_minutes,
-                "env": dict(env) if env else None,
-                "volumes": [volume_of(v) for v in volumes] or None,
+                "env": pairs("env", env),
+                "volumes": [volume_of(v) for v in elements("volumes", volumes) or []] or None,
                 "network": {"mode": network} if isinstance(network, str) else network,
                 "policy": policy,
-                "metadata": dict(metadata) if metadata else None,
-                "ports": list(ports) or None,
+                "metadata": pairs("metadata", metadata),
+                "ports": elements("ports", ports),
                 "snapshot": snapshot.snapshot_id if isinstance(snapshot, Snapshot) else snapshot,
                 "on_full": on_full,
                 **more,
@@ -200,9 +200,8 @@ class AsyncSandbox:
         idempotency_key: Optional[str] = None,
     ) -> "AsyncSandbox":
         """Open a second session with the same files."""
-        body = without_none({"user_id": user_id, "thread_id": thread_id, "metadata": dict(metadata) if metadata else None})
-        headers = {"Idempotency-Key": idempotency_key} if idempotency_key else None
-        return type(self)(self.client, await self.client.act(self.sandbox_id, "fork", body, headers))
+        body = without_none({"user_id": user_id, "thread_id": thread_id, "metadata": pairs("metadata", metadata)})
+        return type(self)(self.client, await self.client.act(self.sandbox_id, "fork", body, once(idempotency_key)))
 
     async def once(self, run: "Callable[[str, Dict[str, str]], Awaitable[X]]", repeatable: Callable[[], bool], auto_retry: Optional[bool]) -> X:
         """Run something in the session, and once more in another that is opened in
@@ -243,9 +242,8 @@ class AsyncSnapshots:
 
     async def create(self, name: Optional[str] = None, *, idempotency_key: Optional[str] = None) -> Snapshot:
         """Save the files."""
-        headers = {"Idempotency-Key": idempotency_key} if idempotency_key else None
         path = at("/api/sandboxes/", self._sandbox.sandbox_id, "/snapshot")
-        return pick(Snapshot, await self._sandbox.client.transport.get("POST", path, json_body=without_none({"name": name}), headers=headers))
+        return pick(Snapshot, await self._sandbox.client.transport.get("POST", path, json_body=without_none({"name": name}), headers=once(idempotency_key)))
 
     async def list(self) -> List[Snapshot]:
         """The snapshots of this sandbox."""

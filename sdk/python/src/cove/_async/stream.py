@@ -190,23 +190,38 @@ class AsyncStream(asyncio.Protocol):
         """Let go of what another process goes on using."""
 
     def abort(self) -> None:
-        """Close it at once."""
+        """Close it at once, also from another loop than its own."""
         try:
-            self.stop_pouring()
-            self._transport.abort()
+            if self._loop is _running():
+                self._end()
+            else:
+                self._loop.call_soon_threadsafe(self._end)
         except RuntimeError:  # its loop has ended, and it with that
             pass
 
+    def _end(self) -> None:
+        self.stop_pouring()
+        self._transport.abort()
+
+
+def _running() -> Optional[asyncio.AbstractEventLoop]:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+
 
 class AsyncLock:
-    """A lock that can be made outside of an event loop."""
+    """A lock that can be made outside of an event loop, and used in one after the other."""
 
     def __init__(self) -> None:
         self._lock: Optional[asyncio.Lock] = None
+        self._loop: Optional[asyncio.AbstractEventLoop] = None
 
     async def __aenter__(self) -> None:
-        if self._lock is None:
-            self._lock = asyncio.Lock()
+        loop = asyncio.get_running_loop()
+        if self._lock is None or self._loop is not loop:
+            self._lock, self._loop = asyncio.Lock(), loop
         await self._lock.acquire()
 
     async def __aexit__(self, *_: object) -> None:

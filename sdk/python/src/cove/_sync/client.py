@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Iterator, Callable, Dict, List, Mapping, Optional, Type, TypeVar
 
-from .._errors import InvalidError
+from .._errors import InvalidError, configuration
 from .._models import Health, Session, Snapshot, Stats, pick
 from .._settings import choose
 from .._wire import Json, without_none
-from .transport import Transport, at
+from .transport import Transport, at, once
 
 if TYPE_CHECKING:
     import ssl
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 PAGE = 500
+MOST_SECONDS = 24 * 3600.0
 
 
 class Client:
@@ -42,6 +43,10 @@ class Client:
         silence: float = 60.0,
         ssl_context: "Optional[ssl.SSLContext]" = None,
     ) -> None:
+        for name, seconds in (("connect_timeout", connect_timeout), ("request_timeout", request_timeout), ("silence", silence)):
+            # Also what is no number is not above 0.
+            if not (seconds is None and name == "request_timeout") and not (isinstance(seconds, (int, float)) and 0 < seconds <= MOST_SECONDS):
+                raise configuration(name, f"{seconds!r} is no time", "use seconds above 0, up to a day")
         self.auto_retry = auto_retry
         self.transport = Transport(choose(mode, url, api_key, home, cove_bin), connect_timeout, silence, request_timeout, ssl_context)
 
@@ -58,9 +63,7 @@ class Client:
     def open(self, request: Mapping[str, Any], *, idempotency_key: Optional[str] = None, on_queue: Optional[Callable[[int], None]] = None, retried: str = "") -> Session:
         """Open a session: the live one of this user and thread, or a new one."""
         body = without_none(request)
-        headers: Dict[str, str] = {}
-        if idempotency_key:
-            headers["Idempotency-Key"] = idempotency_key
+        headers: Dict[str, str] = once(idempotency_key)
         if retried:
             headers["Cove-Retry"] = retried
         if on_queue is None or body.get("on_full") != "wait":
@@ -105,16 +108,18 @@ class Client:
         status: Optional[str] = None,
         metadata: Optional[Mapping[str, str]] = None,
         limit: int = 0,
+        after: Optional[str] = None,
     ) -> List[Session]:
-        """List sessions, those that fit alone, and up to limit where that is not 0."""
-        query = without_none({"project_name": project_name, "user_id": user_id, "thread_id": thread_id, "status": status})
+        """List sessions, those that fit alone, and up to limit where that is not 0; the
+        list goes on after the session with the id after."""
+        query = without_none({"project_name": project_name, "user_id": user_id, "thread_id": thread_id, "status": status, "cursor": after})
         if metadata:
             query["label"] = [f"{k}={v}" for k, v in metadata.items()]
         return [self._session(item) for item in self.pages("/api/sandboxes", query, limit)]
 
-    def snapshots(self, *, session_id: Optional[str] = None, limit: int = 0) -> List[Snapshot]:
-        """List snapshots."""
-        return [pick(Snapshot, item) for item in self.pages("/api/snapshots", without_none({"session_id": session_id}), limit)]
+    def snapshots(self, *, session_id: Optional[str] = None, limit: int = 0, after: Optional[str] = None) -> List[Snapshot]:
+        """List snapshots, up to limit where that is not 0; the list goes on after the one with the id after."""
+        return [pick(Snapshot, item) for item in self.pages("/api/snapshots", without_none({"session_id": session_id, "cursor": after}), limit)]
 
     def delete_snapshot(self, snapshot_id: str) -> None:
         """Forget a snapshot."""

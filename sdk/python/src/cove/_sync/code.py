@@ -6,9 +6,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Callable, Dict, List, Mapping, Optional, Union
 
 from .._models import CodeResult, Context, Result, chunk, code_result, pick
-from .._wire import Json, without_none
+from .._wire import Json, pairs, without_none
 from .commands import OnText, Texts
-from .transport import at
+from .transport import at, once
 
 if TYPE_CHECKING:
     from .sandbox import Sandbox
@@ -29,7 +29,7 @@ class Code:
         self,
         code: str,
         *,
-        language: str = "python",
+        language: Optional[str] = None,
         context: Union[str, Context, None] = None,
         timeout: Optional[float] = None,
         env: Optional[Mapping[str, str]] = None,
@@ -40,20 +40,21 @@ class Code:
         on_result: Optional[OnResult] = None,
         auto_retry: Optional[bool] = None,
     ) -> CodeResult:
-        """Run code. Variables, imports and the directory stay for the next call.
+        """Run code, in Python unless another language is named. Variables, imports and
+        the directory stay for the next call.
 
         Code that raises is a result, with the error in it. A context belongs to one
         language, which is left to it.
         """
-        named = context.id if isinstance(context, Context) else context
+        named = _id(context) if context else None
         streamed = on_stdout is not None or on_stderr is not None or on_result is not None
         request = without_none(
             {
                 "code": code,
-                "language": context.language if isinstance(context, Context) else language,
+                "language": language or ("python" if named is None else None),
                 "context_id": named,
                 "timeout": timeout,
-                "env": dict(env) if env else None,
+                "env": pairs("env", env),
                 "max_output": max_output,
                 "imports": imports,
                 "values": True if on_result is not None else None,
@@ -61,14 +62,14 @@ class Code:
         )
         texts = Texts(on_stdout, on_stderr)
 
-        def once(session_id: str, headers: Dict[str, str]) -> CodeResult:
+        def attempt(session_id: str, headers: Dict[str, str]) -> CodeResult:
             path = at("/api/sandboxes/", session_id, "/code")
             if not streamed:
                 return code_result(self._sandbox.client.transport.get("POST", path, json_body=request, headers=headers))
             return self._streamed(path, request, headers, texts, on_result)
 
         # A context that was opened by name is gone with its session.
-        return self._sandbox.once(once, lambda: not texts.told and named is None, auto_retry)
+        return self._sandbox.once(attempt, lambda: not texts.told and named is None, auto_retry)
 
     def _streamed(self, path: str, request: Json, headers: Dict[str, str], texts: Texts, on_result: Optional[OnResult]) -> CodeResult:
         events = self._sandbox.client.transport.follow("POST", path, ("result",), json_body=request, headers=headers)
@@ -89,10 +90,13 @@ class Code:
         finally:
             events.close()
 
-    def create_context(self, *, language: str = "python", cwd: Optional[str] = None, id: Optional[str] = None) -> Context:  # noqa: A002: the field's name
+    def create_context(
+        self, *, language: str = "python", cwd: Optional[str] = None, id: Optional[str] = None, idempotency_key: Optional[str] = None  # noqa: A002: the field's name
+    ) -> Context:
         """Open an interpreter beside the one that each language has."""
         body = without_none({"language": language, "cwd": cwd, "id": id})
-        return pick(Context, self._sandbox.client.transport.get("POST", at("/api/sandboxes/", self._sandbox.sandbox_id, "/contexts"), json_body=body))
+        path = at("/api/sandboxes/", self._sandbox.sandbox_id, "/contexts")
+        return pick(Context, self._sandbox.client.transport.get("POST", path, json_body=body, headers=once(idempotency_key)))
 
     def contexts(self) -> List[Context]:
         """The interpreters that are there."""

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Iterator, Callable, Dict, List, Mapping, 
 
 from .._errors import NotFoundError, ServerConnectionError, UnavailableError, invalid_field
 from .._models import Chunk, Execution, OutputPage, ProcessInfo, chunk, execution, output_page, process_info
-from .._wire import Json, command_of, text_or_base64, without_none
+from .._wire import Json, command_of, encoded_text, pairs, text_or_base64, without_none
 from .http import Following
 from .stream import Source, pause, pieces
-from .transport import Events, at, encoded
+from .transport import Events, at, encoded, once
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -149,7 +149,9 @@ class Process:
 
     def send_stdin(self, data: Union[str, bytes], *, eof: bool = False) -> None:
         """Write to its input, and close that with eof. Long input goes in several requests."""
-        whole = data.encode() if isinstance(data, str) else bytes(data)
+        if not isinstance(data, (str, bytes, bytearray, memoryview)):
+            raise invalid_field("data", "must be text or bytes")
+        whole = encoded_text("data", data) if isinstance(data, str) else bytes(data)
         # Nothing is sent as well: it closes the input, and says whether the program is there.
         for done in range(0, len(whole) or 1, INLINE):
             body = text_or_base64("data", whole[done : done + INLINE])
@@ -169,13 +171,13 @@ class Process:
         """End it at once."""
         self.signal("KILL")
 
+    def resize(self, cols: int, rows: int) -> None:
+        """Give its terminal another size. One without a terminal raises UnsupportedError."""
+        self._transport.tell("POST", self._at("/resize"), json_body={"cols": cols, "rows": rows})
+
 
 class Terminal(Process):
     """A background program with a terminal."""
-
-    def resize(self, cols: int, rows: int) -> None:
-        """Give the terminal another size."""
-        self._transport.tell("POST", self._at("/resize"), json_body={"cols": cols, "rows": rows})
 
 
 def asked(command: Command, workdir: Optional[str], env: Optional[Mapping[str, str]], timeout: Optional[float], **more: Any) -> Json:
@@ -183,7 +185,7 @@ def asked(command: Command, workdir: Optional[str], env: Optional[Mapping[str, s
     words, fits = command_of(command)
     if not fits:
         raise invalid_field("command", "must be a line for the shell or a list of words")
-    return without_none({"command": words, "workdir": workdir, "env": dict(env) if env else None, "timeout": timeout, **more})
+    return without_none({"command": words, "workdir": workdir, "env": pairs("env", env), "timeout": timeout, **more})
 
 
 def _with_input(request: Json, stdin: Source) -> Following:
@@ -235,14 +237,14 @@ class Commands:
         texts = Texts(on_stdout, on_stderr)
         streamed = on_stdout is not None or on_stderr is not None or stdin is not None
 
-        def once(session_id: str, headers: Dict[str, str]) -> Execution:
+        def attempt(session_id: str, headers: Dict[str, str]) -> Execution:
             path = self._at("/execute", session_id)
             if not streamed:
                 return execution(self._sandbox.client.transport.get("POST", path, json_body=request, headers=headers))
             return self._streamed(path, request, headers, texts, stdin)
 
         # Input that was read from somewhere is not there a second time.
-        return self._sandbox.once(once, lambda: not texts.told and stdin is None, auto_retry)
+        return self._sandbox.once(attempt, lambda: not texts.told and stdin is None, auto_retry)
 
     def _streamed(self, path: str, request: Json, headers: Dict[str, str], texts: Texts, stdin: Optional[Source]) -> Execution:
         transport = self._sandbox.client.transport
@@ -283,9 +285,8 @@ class Commands:
         return self._start(request, idempotency_key)
 
     def _start(self, request: Json, idempotency_key: Optional[str]) -> Process:
-        headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
         session_id = self._sandbox.sandbox_id
-        body = self._sandbox.client.transport.get("POST", self._at("/processes", session_id), json_body=request, headers=headers)
+        body = self._sandbox.client.transport.get("POST", self._at("/processes", session_id), json_body=request, headers=once(idempotency_key))
         return Process(self._sandbox, session_id, process_info(body))
 
     def list(self) -> "List[ProcessInfo]":
@@ -327,9 +328,10 @@ class Terminals:
         workdir: Optional[str] = None,
         env: Optional[Mapping[str, str]] = None,
         timeout: Optional[float] = None,
+        idempotency_key: Optional[str] = None,
     ) -> Terminal:
         """Start a program, a shell unless another is named, with a terminal."""
         request = asked(command, workdir, env, timeout, tty={"cols": cols, "rows": rows}, keep_stdin=True)
         session_id = self._sandbox.sandbox_id
-        body = self._sandbox.client.transport.get("POST", at("/api/sandboxes/", session_id, "/processes"), json_body=request)
+        body = self._sandbox.client.transport.get("POST", at("/api/sandboxes/", session_id, "/processes"), json_body=request, headers=once(idempotency_key))
         return Terminal(self._sandbox, session_id, process_info(body))

@@ -8,8 +8,8 @@ from typing import IO, TYPE_CHECKING, Iterator, Callable, List, Optional, Type, 
 
 from .._errors import NotFoundError, SessionNotFoundError, invalid_field
 from .._models import FileChange, FileInfo, Link, file_change, file_info, pick
-from .._wire import Json, text_or_base64, without_none
-from .http import Response, Body
+from .._wire import Json, encoded_text, path_of, text_or_base64, without_none
+from .http import Response, Body, number
 from .stream import PIECE, Source, blocking, pieces
 from .transport import BYTES, TAR, Events, at
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 # Called with the bytes that have passed, and with all of them where that is known.
 OnProgress = Callable[[int, Optional[int]], None]
 LocalPath = Union[str, "os.PathLike[str]"]
+RemotePath = Union[str, "os.PathLike[str]"]
 
 
 class Download:
@@ -29,8 +30,7 @@ class Download:
     def __init__(self, sandbox: "Sandbox", response: Response) -> None:
         self._transport = sandbox.client.transport
         self._response = response
-        length = response.headers.get("content-length", "")
-        self.size: Optional[int] = int(length) if length.isdigit() else None
+        self.size: Optional[int] = number(response.headers.get("content-length", ""))
         self._over = False
 
     def __iter__(self) -> "Download":
@@ -106,49 +106,48 @@ class Files:
     def _at(self, rest: str) -> str:
         return at("/api/sandboxes/", self._sandbox.sandbox_id, rest)
 
-    def read(self, path: str) -> str:
+    def read(self, path: RemotePath) -> str:
         """A file as text in UTF-8."""
         return (self.read_bytes(path)).decode()
 
-    def read_bytes(self, path: str, *, offset: int = 0, length: Optional[int] = None) -> bytes:
+    def read_bytes(self, path: RemotePath, *, offset: int = 0, length: Optional[int] = None) -> bytes:
         """A file, or a part of it."""
         with self.open(path, offset=offset, length=length) as download:
             return download.read()
 
-    def open(self, path: str, *, offset: int = 0, length: Optional[int] = None) -> Download:
+    def open(self, path: RemotePath, *, offset: int = 0, length: Optional[int] = None) -> Download:
         """A file piece by piece, so that it need not fit in memory."""
-        query = without_none({"path": path, "offset": offset or None, "length": length})
+        query = without_none({"path": path_of(path), "offset": offset or None, "length": length})
         return Download(self._sandbox, self._transport.send("GET", self._at("/files"), query=query, accept=BYTES))
 
-    def write(self, path: str, data: Source, *, mode: Union[int, str, None] = None, on_progress: Optional[OnProgress] = None) -> None:
+    def write(self, path: RemotePath, data: Source, *, mode: Union[int, str, None] = None, on_progress: Optional[OnProgress] = None) -> None:
         """Replace a file: it is there whole or not at all. Data is text, bytes, an
         open file or pieces; what is not in memory is never held whole."""
         headers = {"Content-Type": BYTES}
         if mode is not None:
             headers["X-File-Mode"] = mode if isinstance(mode, str) else f"{mode:04o}"
-        self._transport.tell("PUT", self._at("/files"), body=counted(data, on_progress), query={"path": path}, headers=headers)
+        self._transport.tell("PUT", self._at("/files"), body=counted(data, on_progress), query={"path": path_of(path)}, headers=headers)
 
-    def upload(self, local: LocalPath, path: Optional[str] = None, *, on_progress: Optional[OnProgress] = None) -> str:
+    def upload(self, local: LocalPath, path: Optional[RemotePath] = None, *, on_progress: Optional[OnProgress] = None) -> str:
         """Copy a file of this machine into the sandbox, and return its path there."""
-        name = path or os.path.basename(os.fspath(local))
+        name = path_of(path or os.path.basename(os.fspath(local)))
         with blocking(lambda: open(local, "rb")) as file:
             mode = os.fstat(file.fileno()).st_mode & 0o777
             self.write(name, file, mode=mode, on_progress=on_progress)
         return name
 
-    def download(self, path: str, local: LocalPath, *, on_progress: Optional[OnProgress] = None) -> None:
+    def download(self, path: RemotePath, local: LocalPath, *, on_progress: Optional[OnProgress] = None) -> None:
         """Copy a file out of the sandbox. The local file is there whole or not at all."""
-        import tempfile
-
+        part = os.path.join(os.path.dirname(os.path.abspath(local)), f".cove-{os.urandom(8).hex()}")
         with self.open(path) as download:
-            part = blocking(lambda: tempfile.NamedTemporaryFile(dir=os.path.dirname(os.path.abspath(local)), prefix=".cove-", delete=False))
+            # With the permissions that this user's files have.
+            to = blocking(lambda: open(part, "xb"))
             try:
-                self._saved(download, part.file, on_progress)
-                part.close()
-                os.replace(part.name, local)
+                with to:
+                    self._saved(download, to, on_progress)
+                os.replace(part, local)
             except BaseException:
-                part.close()
-                os.unlink(part.name)
+                os.unlink(part)
                 raise
 
     def _saved(self, download: Download, to: IO[bytes], on_progress: Optional[OnProgress]) -> None:
@@ -159,10 +158,10 @@ class Files:
             if on_progress is not None:
                 on_progress(done, download.size)
 
-    def list(self, path: str = "", *, depth: int = 1) -> List[FileInfo]:
+    def list(self, path: RemotePath = "", *, depth: int = 1) -> List[FileInfo]:
         """What is below a directory."""
         found: List[FileInfo] = []
-        events = self._transport.follow("GET", self._at("/files/list"), ("end",), query={"path": path or "/workspace", "depth": depth})
+        events = self._transport.follow("GET", self._at("/files/list"), ("end",), query={"path": path_of(path) or "/workspace", "depth": depth})
         try:
             while True:
                 event = events.next()
@@ -173,11 +172,11 @@ class Files:
         finally:
             events.close()
 
-    def stat(self, path: str) -> FileInfo:
+    def stat(self, path: RemotePath) -> FileInfo:
         """What is at a path."""
-        return file_info(self._transport.get("GET", self._at("/files/stat"), query={"path": path}))
+        return file_info(self._transport.get("GET", self._at("/files/stat"), query={"path": path_of(path)}))
 
-    def exists(self, path: str) -> bool:
+    def exists(self, path: RemotePath) -> bool:
         """Whether something is at a path."""
         try:
             self.stat(path)
@@ -187,41 +186,41 @@ class Files:
             return False
         return True
 
-    def make_dir(self, path: str) -> None:
+    def make_dir(self, path: RemotePath) -> None:
         """Make a directory and those above it."""
-        self._transport.tell("POST", self._at("/files/mkdir"), json_body=text_or_base64("path", path))
+        self._transport.tell("POST", self._at("/files/mkdir"), json_body=text_or_base64("path", path_of(path)))
 
-    def move(self, old: str, new: str) -> None:
+    def move(self, old: RemotePath, new: RemotePath) -> None:
         """Give a file another name."""
-        body: Json = {**text_or_base64("from", old), **text_or_base64("to", new)}
+        body: Json = {**text_or_base64("from", path_of(old)), **text_or_base64("to", path_of(new))}
         self._transport.tell("POST", self._at("/files/move"), json_body=body)
 
-    def remove(self, path: str) -> None:
+    def remove(self, path: RemotePath) -> None:
         """Delete a file or a whole directory."""
-        self._transport.tell("DELETE", self._at("/files"), query={"path": path})
+        self._transport.tell("DELETE", self._at("/files"), query={"path": path_of(path)})
 
-    def watch(self, path: str = "") -> Watch:
+    def watch(self, path: RemotePath = "") -> Watch:
         """Follow the changes below a directory."""
-        return Watch(self._transport.follow("GET", self._at("/files/watch"), (), query={"path": path or "/workspace"}))
+        return Watch(self._transport.follow("GET", self._at("/files/watch"), (), query={"path": path_of(path) or "/workspace"}))
 
-    def archive(self, path: str = "") -> Download:
+    def archive(self, path: RemotePath = "") -> Download:
         """A directory as a tar."""
-        return Download(self._sandbox, self._transport.send("GET", self._at("/archive"), query={"path": path or "/workspace"}, accept=TAR))
+        return Download(self._sandbox, self._transport.send("GET", self._at("/archive"), query={"path": path_of(path) or "/workspace"}, accept=TAR))
 
-    def unpack(self, tar: Source, path: str = "", *, on_progress: Optional[OnProgress] = None) -> None:
+    def unpack(self, tar: Source, path: RemotePath = "", *, on_progress: Optional[OnProgress] = None) -> None:
         """Extract a tar into a directory. Each file in it is whole or not there."""
-        self._transport.tell("PUT", self._at("/archive"), body=counted(tar, on_progress), query={"path": path or "/workspace"}, headers={"Content-Type": TAR})
+        self._transport.tell("PUT", self._at("/archive"), body=counted(tar, on_progress), query={"path": path_of(path) or "/workspace"}, headers={"Content-Type": TAR})
 
-    def url(self, path: str, *, method: str = "GET", ttl_seconds: Optional[float] = None) -> Link:
+    def url(self, path: RemotePath, *, method: str = "GET", ttl_seconds: Optional[float] = None) -> Link:
         """A link that reads (GET) or replaces (PUT) a file without a key, for a while."""
-        body = without_none({**text_or_base64("path", path), "method": method, "ttl_seconds": ttl_seconds})
+        body = without_none({**text_or_base64("path", path_of(path)), "method": method, "ttl_seconds": ttl_seconds})
         return pick(Link, self._transport.get("POST", self._at("/files/url"), json_body=body))
 
 
 def counted(data: Source, on_progress: Optional[OnProgress]) -> Body:
     """What is to be sent, with somebody told of what has gone."""
     if isinstance(data, str):
-        data = data.encode()
+        data = encoded_text("data", data)
     if isinstance(data, (bytearray, memoryview)):
         data = bytes(data)
     if isinstance(data, bytes):

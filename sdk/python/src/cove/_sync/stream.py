@@ -3,6 +3,7 @@ counterpart in asyncio; both are written by hand, all that stands on them once."
 
 from __future__ import annotations
 
+import os
 import select
 import socket
 import threading
@@ -28,6 +29,7 @@ class Stream:
 
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
+        self._pid = os.getpid()
         self._early: Optional[bytes] = None  # what was read to see whether there is anything
         self._source: Optional[Iterator[bytes]] = None  # what is poured
         self._rest = memoryview(b"")  # of the piece that it gave last
@@ -160,8 +162,11 @@ class Stream:
         self._sock.close()
 
     def abort(self) -> None:
-        """Close it at once, also while another thread reads."""
+        """Close it at once, also while another thread reads. A fork only lets go of it."""
         self.stop_pouring()
+        if self._pid != os.getpid():
+            self.leave()
+            return
         try:
             self._sock.shutdown(socket.SHUT_RDWR)
         except OSError:

@@ -11,7 +11,7 @@ import json
 import os
 import time
 import warnings
-from typing import TYPE_CHECKING, Any, List, Mapping, Optional, Tuple
+from typing import TYPE_CHECKING, Any, List, Mapping, NoReturn, Optional, Tuple
 from urllib.parse import quote, urlencode
 
 from .._errors import (
@@ -28,7 +28,7 @@ from .._local import Home
 from .._settings import Target
 from .._sse import Event, Parser, TooLarge
 from .._version import VERSION
-from .._wire import Json
+from .._wire import Json, encoded_text, loaded
 from .http import Connection, Response, Body, BrokenOff, NotHTTP
 from .stream import Stream, blocking, pause
 
@@ -53,13 +53,20 @@ def at(*parts: str) -> str:
     for i, part in enumerate(parts):
         if i % 2 == 0:
             whole += part
+        elif not isinstance(part, str) and part is not None:
+            raise InvalidError(f"an id or a name must be a text, and is {type(part).__name__}")
         elif not part:
             raise from_problem({"code": "not_found", "error": "no name was given, and nothing is without one", "reason": "no_such_session" if i == 1 else ""})
         elif part in (".", ".."):
             whole += part.replace(".", "%2E")  # a plain one would mean another path
         else:
-            whole += quote(part, safe="", errors="surrogateescape")
+            whole += quote(encoded_text("name", part), safe="")
     return whole
+
+
+def once(key: Optional[str]) -> "dict[str, str]":
+    """The header of a request that is done once for a key, unless there is none."""
+    return {"Idempotency-Key": key} if key else {}
 
 
 class Transport:
@@ -78,6 +85,9 @@ class Transport:
         a = target.address
         bare = f"[{a.host}]" if ":" in a.host else a.host
         self._host = bare if a.port in (0, 443 if a.tls else 80) else f"{bare}:{a.port}"
+
+    def __getstate__(self) -> NoReturn:
+        raise TypeError("a client has connections and a key, which are not copied: make another one where it is needed")
 
     @property
     def name(self) -> str:
@@ -124,7 +134,7 @@ class Transport:
             raise
         try:
             response = connection.exchange("GET", "/health", self._headers(None, ""), None, GREET_TIME)
-            body = json.loads(response.read(MAX_PROBLEM, GREET_TIME))
+            body = loaded(response.read(MAX_PROBLEM, GREET_TIME))
             well = response.status == 200 and response.keep and (body["status"] == "healthy" or not home.on_demand())
         except (BrokenOff, NotHTTP, OSError, OverflowError, ValueError, TypeError, KeyError):
             well = False  # also where it hangs up on us
@@ -150,7 +160,7 @@ class Transport:
         self._greet()
         target = self._target.address.prefix + path
         if query:
-            target += "?" + urlencode(query, doseq=True, errors="surrogateescape")
+            target += "?" + urlencode([(name, encoded_text(name, str(one))) for name, value in query.items() for one in (value if isinstance(value, list) else [value])])
         response = self._exchange(method, target, self._headers(headers, accept), body)
         if (200 <= response.status < 300 or response.status == 101) and response.media == (accept or response.media):
             return response
@@ -224,7 +234,7 @@ class Transport:
             raise
         self.over(response)
         try:
-            return json.loads(data)
+            return loaded(data)
         except ValueError:
             raise self._foreign(response) from None
 
@@ -294,7 +304,8 @@ class Transport:
         return ServerConnectionError(f"cove at {self.name} has given no sign of life for {self.silence:g} s", reason="connection", remedy=self._target.address.remedy)
 
     def _unreachable(self, err: OSError) -> CoveError:
-        why = f": {err.strerror}" if err.strerror else ""
+        said = err.strerror or str(err)
+        why = f": {said}" if said else ""
         return ServerConnectionError(f"cove at {self.name} cannot be reached{why}", reason="connection", remedy=self._target.address.remedy)
 
     def _foreign(self, response: Response) -> CoveError:
@@ -318,7 +329,7 @@ class Transport:
         except (BrokenOff, OSError, OverflowError) as err:
             return self.fault(err) or self._foreign(response)
         try:
-            body = json.loads(data)
+            body = loaded(data)
         except ValueError:
             return self._foreign(response)
         if not is_problem(body):
@@ -381,7 +392,7 @@ class Events:
 
     def _told(self, event: Event) -> CoveError:
         try:
-            body = json.loads(event.data)
+            body = loaded(event.data)
         except ValueError:
             body = None
         return from_problem(body) if is_problem(body) else self._transport.strange("an error")
@@ -389,7 +400,7 @@ class Events:
     def parsed(self, event: Event) -> Json:
         """The data of an event."""
         try:
-            body = json.loads(event.data)
+            body = loaded(event.data)
         except ValueError:
             body = None
         if not isinstance(body, dict):
@@ -409,7 +420,7 @@ def encoded(body: Any, headers: Optional[Mapping[str, str]]) -> "tuple[Optional[
         return None, headers or {}
     try:
         data = json.dumps(body, ensure_ascii=False, allow_nan=False).encode()
-    except (TypeError, ValueError) as err:
+    except (TypeError, ValueError, RecursionError) as err:
         raise InvalidError(f"the request cannot be put in JSON: {err}") from err
     return data, {**(headers or {}), "Content-Type": JSON}
 

@@ -1,0 +1,1 @@
+"""A call that goes on while others are made, both ways."""
