@@ -27,9 +27,9 @@ var examples = map[string]struct {
 	"rest_api.py":        {want: "201 running\n0 True\nTrue\nended\nsession_closed\n"},
 	"agent_over_http.py": {args: []string{"PROJECT"}, want: "tests: success\nstopped: stopped\nstarted: running\nfiles stayed: ['test_sample.py']\nafterwards: not_found\n"},
 	"settings.py":        {want: "remote running\n{\"data\": [1, 2, 3]}\nmode: 'cloud' is no mode (use \"local\" or \"remote\")\n"},
-	"wrapper_sizes.py": {args: []string{"VOLUMES/in", "VOLUMES/out"}, want: `small: 333332833333500000, 1 CPUs, 1g
-medium: 333332833333500000, 2 CPUs, 2g
-large: 333332833333500000, 4 CPUs, 4g
+	"wrapper_sizes.py": {args: []string{"VOLUMES/in", "VOLUMES/out"}, want: `small: 333332833333500000, 1.0 CPUs, 1g
+medium: 333332833333500000, 2.0 CPUs, 2g
+large: 333332833333500000, 4.0 CPUs, 4g
 configured: medium 9 characters
 planned: small 42 up to 50
 planned: large 42 up to 5

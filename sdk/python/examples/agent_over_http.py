@@ -49,7 +49,7 @@ async def main(project: pathlib.Path) -> None:
     sandbox_id = await manager.create_sandbox(project_name=project.name, memory_limit="2g", cpu_limit="2.0")
     try:
         await manager.copy_to_sandbox(sandbox_id, project, "/workspace")
-        print("tests:", (await manager.execute(sandbox_id, ["python3", "-m", "unittest"]))["status"])
+        print("tests:", (await manager.execute(sandbox_id, ["python3", "-B", "-m", "unittest"]))["status"])
         print("stopped:", (await manager.call("POST", f"{sandbox_id}/stop"))["status"])
         print("started:", (await manager.call("POST", f"{sandbox_id}/start"))["status"])
         print("files stayed:", (await manager.execute(sandbox_id, ["ls"]))["stdout"].split())

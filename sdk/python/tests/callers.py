@@ -75,7 +75,7 @@ class Arguments(unittest.IsolatedAsyncioTestCase):
                 lambda bad: commands.run(bad),
                 lambda bad: commands.run("true", workdir=bad),
                 lambda bad: commands.run("true", env=bad),
-                lambda bad: commands.run("true", timeout=bad),
+                lambda bad: commands.run("true", timeout=[bad]),
                 lambda bad: commands.run("cat", stdin=bad),
                 lambda bad: commands.start("cat", stdin=bad),
                 lambda bad: commands.output(bad),

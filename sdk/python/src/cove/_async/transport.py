@@ -179,7 +179,7 @@ class AsyncTransport:
         if self._target.key:
             headers["Authorization"] = "Bearer " + self._target.key
         for name, value in (more or {}).items():
-            if any(c < " " and c != "\t" or c == "\x7f" or c > "\xff" for c in value):
+            if not isinstance(value, str) or any(c < " " and c != "\t" or c == "\x7f" or c > "\xff" for c in value):
                 raise invalid_field(name, "holds characters that a header cannot have")
             headers[name] = value
         return headers
@@ -303,7 +303,8 @@ class AsyncTransport:
         return ServerConnectionError(f"cove at {self.name} has given no sign of life for {self.silence:g} s", reason="connection", remedy=self._target.address.remedy)
 
     def _unreachable(self, err: OSError) -> CoveError:
-        said = err.strerror or str(err)
+        # asyncio has words of its own in the place of the system's.
+        said = os.strerror(err.errno) if isinstance(err, ConnectionError) and err.errno else err.strerror or str(err)
         why = f": {said}" if said else ""
         return ServerConnectionError(f"cove at {self.name} cannot be reached{why}", reason="connection", remedy=self._target.address.remedy)
 
