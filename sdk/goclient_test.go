@@ -59,8 +59,8 @@ func play(t *testing.T, at *server, s scenario) {
 	}
 	defer func() { _ = c.Close() }()
 	p := &player{
-		at, c, rand.Text(), map[string]chan outcome{}, map[string]cove.ID{}, map[string]cove.PID{}, map[string]cove.OutputID{}, map[string]cove.ID{}, map[string]cove.ID{},
-		map[string][]byte{}, map[string]string{}, map[string]*watch{}, map[string]net.Conn{},
+		at: at, c: c, own: rand.Text(), begun: map[string]chan outcome{}, sessions: map[string]cove.ID{}, programs: map[string]cove.PID{}, outputs: map[string]cove.OutputID{},
+		snapshots: map[string]cove.ID{}, lists: map[string]cove.ID{}, archives: map[string][]byte{}, contexts: map[string]string{}, watches: map[string]*watch{}, conns: map[string]net.Conn{},
 	}
 	defer p.letGo(ctx)
 	for i, one := range s.Steps {

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/client"
 	"github.com/cove-sandbox/cove/provider/providertest"
 )
 
@@ -21,6 +23,7 @@ import (
 type scenario struct {
 	Name      string            `json:"name"`
 	Providers []string          `json:"providers,omitempty"` // left out: all that the table is run with
+	Needs     []cove.Power      `json:"needs,omitempty"`     // of the provider; it is left out where one lacks
 	Settings  map[string]string `json:"settings,omitempty"`  // of a server of its own
 	Key       string            `json:"key,omitempty"`       // in the place of one that is good
 	AutoRetry *bool             `json:"auto_retry,omitempty"`
@@ -104,12 +107,38 @@ func (s scenario) alone() bool {
 	return len(s.Settings) > 0 || slices.ContainsFunc(s.Steps, func(one step) bool { return one.Do == "restart" })
 }
 
+// powers are what a provider of the server can do here.
+func (s *server) powers(t *testing.T, provider string) []cove.Power {
+	t.Helper()
+	c, err := client.New(s.URL, s.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	reports, err := c.Admin().Doctor(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range reports {
+		if one.Name == provider {
+			return one.Capabilities.Powers
+		}
+	}
+	t.Fatalf("the server knows no provider %s", provider)
+	return nil
+}
+
 // serveTable starts a server for the scenarios that can share one, and one for each of
 // the others.
 func serveTable(t *testing.T, provider string) []served {
 	t.Helper()
 	all := []served{{at: serve(t, provider)}}
+	powers := all[0].at.powers(t, provider)
 	for _, s := range table(t, provider) {
+		if slices.ContainsFunc(s.Needs, func(p cove.Power) bool { return !slices.Contains(powers, p) }) {
+			t.Logf("provider %s lacks a power of %v here, and is not asked for %q", provider, s.Needs, s.Name)
+			continue
+		}
 		if !s.alone() {
 			all[0].scenarios = append(all[0].scenarios, s)
 			continue
@@ -190,7 +219,7 @@ func playElsewhere(t *testing.T, cmd *exec.Cmd, with served) {
 
 // converse is this side of playElsewhere: what was said of each scenario, by its name.
 func converse(in io.WriteCloser, out io.Reader, with served) (map[string]string, error) {
-	defer in.Close() //nolint:errcheck // who ends has heard enough
+	defer func() { _ = in.Close() }() // who ends has heard enough
 	said := map[string]string{}
 	if err := json.NewEncoder(in).Encode(with.scenarios); err != nil {
 		return said, err

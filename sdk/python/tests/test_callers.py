@@ -121,6 +121,30 @@ class Processes(unittest.TestCase):
             self.assertEqual(size, 64 << 20, said)
             self.assertLess(more, 16 << 10, "KiB")
 
+    def test_input_that_never_comes_keeps_no_program_from_its_end(self) -> None:
+        code = ASYNCIO.format(
+            "import os\n    r, w = os.pipe()\n    os.write(w, b'some\\n')\n    source = os.fdopen(r, 'rb')\n"
+            "    x = await sandbox.commands.run('read x; echo got $x', stdin=source)\n    print(x.stdout, end='')"
+        )
+        with self.began(code) as program:
+            out, said = program.communicate(timeout=END_TIME)
+        self.assertEqual((program.returncode, out, said), (0, b"got some\n", b""))
+
+    def test_input_from_files_of_all_kinds(self) -> None:
+        for give, want in (("/dev/null", ""), (__file__, pathlib.Path(__file__).read_text())):
+            with open(give, "rb") as file, open(give, "rb", buffering=0) as raw, open(give) as text:
+                for source in (file, raw, text):
+                    self.assertEqual(self.sandbox.commands.run("cat", stdin=source).stdout, want)
+
+                async def once(give: str = give) -> "list[str]":
+                    sandbox = await cove.AsyncSandbox.connect(self.sandbox.sandbox_id)
+                    with open(give, "rb") as file, open(give, "rb", buffering=0) as raw, open(give) as text:
+                        said = [(await sandbox.commands.run("cat", stdin=source)).stdout for source in (file, raw, text)]
+                    await sandbox.aclose()
+                    return said
+
+                self.assertEqual(asyncio.run(once()), [want] * 3)
+
     def test_a_fork_does_not_end_the_streams_of_its_parent(self) -> None:
         process = self.sandbox.commands.start("echo one; read x; echo $x", keep_stdin=True)
         with process.output() as output:

@@ -13,6 +13,7 @@ import { type Served, serve } from "./rig.js";
 interface Scenario {
   name: string;
   providers?: string[];
+  needs?: string[];
   settings?: Record<string, string>;
   key?: string;
   auto_retry?: boolean;
@@ -34,8 +35,11 @@ for (const provider of ["fake", "local"]) {
       return servers.get(key)!;
     };
     for (const scenario of table.filter((s) => s.providers === undefined || s.providers.includes(provider))) {
-      test(scenario.name, async () => {
-        const player = new Player(await serverFor(scenario), { ...(scenario.key ? { apiKey: scenario.key } : {}), autoRetry: scenario.auto_retry ?? true });
+      test(scenario.name, async (t) => {
+        const served = await serverFor(scenario);
+        const lacking = scenario.needs && !(await powers(served, provider, scenario.needs));
+        if (lacking) return t.skip(`the provider ${provider} lacks a power of ${scenario.needs} here`);
+        const player = new Player(served, { ...(scenario.key ? { apiKey: scenario.key } : {}), autoRetry: scenario.auto_retry ?? true });
         try {
           for (const [i, step] of scenario.steps.entries()) assert.equal(await player.judged(step), "", `step ${i + 1}, ${step.do}`);
         } finally {
@@ -44,4 +48,12 @@ for (const provider of ["fake", "local"]) {
       });
     }
   });
+}
+
+/** powers reports whether a provider has them all on this machine. */
+async function powers(served: Served, provider: string, wanted: string[]): Promise<boolean> {
+  const res = await fetch(`${served.serverUrl}/api/doctor`, { headers: { Authorization: `Bearer ${served.apiKey}` } });
+  const { items } = (await res.json()) as { items: Array<{ name: string; capabilities: { powers: string[] } }> };
+  const has = items.find((one) => one.name === provider)!.capabilities.powers;
+  return wanted.every((power) => has.includes(power));
 }

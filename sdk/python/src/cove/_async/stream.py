@@ -4,9 +4,12 @@ for callers that wait; both are written by hand, all that stands on them once.""
 from __future__ import annotations
 
 import asyncio
+import io
+import os
 import select
 import socket
 import ssl
+import stat
 from typing import Any, AsyncIterator, Callable, Optional, TypeVar
 
 from .._address import Address, keep_alive
@@ -239,6 +242,40 @@ async def pause(seconds: float) -> None:
     await asyncio.sleep(seconds)
 
 
+def _waited_for(source: Source) -> Optional[int]:
+    """The descriptor of a pipe, a terminal or the like, which may have nothing to read
+    for ever; a thread that reads it then would keep the program from its end."""
+    if not hasattr(source, "read1") and not isinstance(source, io.RawIOBase):
+        return None  # it reads on until it has as much as was asked for
+    try:
+        fd: int = source.fileno()
+        return None if stat.S_ISREG(os.fstat(fd).st_mode) else fd
+    except (AttributeError, OSError, ValueError):
+        return None
+
+
+async def _readable(fd: int) -> None:
+    """Wait until there is something to read, or its end."""
+    loop = asyncio.get_running_loop()
+    came: "asyncio.Future[None]" = loop.create_future()
+    twin = os.dup(fd)  # the caller may look at this one in the same loop
+
+    def tell() -> None:
+        if not came.done():
+            came.set_result(None)
+
+    try:
+        loop.add_reader(twin, tell)
+        try:
+            await came
+        finally:
+            loop.remove_reader(twin)
+    except (OSError, NotImplementedError):
+        pass  # such as /dev/null, which makes nobody wait
+    finally:
+        os.close(twin)
+
+
 async def pieces(source: Source) -> AsyncIterator[bytes]:
     """What is to be sent, piece by piece; a file is never held whole."""
     if isinstance(source, str):
@@ -247,8 +284,12 @@ async def pieces(source: Source) -> AsyncIterator[bytes]:
         for done in range(0, len(source), PIECE):
             yield bytes(source[done : done + PIECE])
     elif hasattr(source, "read"):
+        # What is there is sent at once, where a file can say that.
+        read, fd = getattr(source, "read1", source.read), _waited_for(source)
         while True:
-            piece = await blocking(lambda: source.read(PIECE))
+            if fd is not None:
+                await _readable(fd)
+            piece = await blocking(lambda: read(PIECE))
             if not piece:
                 return
             yield piece.encode() if isinstance(piece, str) else bytes(piece)

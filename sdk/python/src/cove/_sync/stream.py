@@ -214,8 +214,10 @@ def pieces(source: Source) -> Iterator[bytes]:
         for done in range(0, len(source), PIECE):
             yield bytes(source[done : done + PIECE])
     elif hasattr(source, "read"):
+        # What is there is sent at once, where a file can say that.
+        read = getattr(source, "read1", source.read)
         while True:
-            piece = source.read(PIECE)
+            piece = read(PIECE)
             if not piece:
                 return
             yield piece.encode() if isinstance(piece, str) else bytes(piece)
