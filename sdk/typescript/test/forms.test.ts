@@ -26,10 +26,10 @@ const spec: Given<SandboxSpec> = {
   publicPorts: true, snapshot: "s", onFull: "wait",
 };
 const filter: Given<SandboxFilter> = { project: "p", userId: "u", threadId: "t", status: "running", metadata: labels };
-const copy: Given<ForkOptions> = { userId: "u", threadId: "t", metadata: labels };
+const copy: Given<ForkOptions> = { userId: "u", threadId: "t", metadata: labels, idempotencyKey: "k" };
 const how: Given<Omit<CommandOptions, "stdin">> = { cwd: "/", env: labels, timeoutMs: 1500, maxOutput: "1k", autoRetry: false };
 const background: Given<StartOptions> = {
-  cwd: "/", env: labels, timeoutMs: 1500, maxOutput: 1000, stdin: new Uint8Array([255]), keepStdin: true, tag: "t", tty: { cols: 80, rows: 24 },
+  cwd: "/", env: labels, timeoutMs: 1500, maxOutput: 1000, stdin: new Uint8Array([255]), keepStdin: true, tag: "t", tty: { cols: 80, rows: 24 }, idempotencyKey: "k",
 };
 const code: Given<CodeOptions> = { language: "python", context: "c", timeoutMs: 1500, maxOutput: "1k", env: labels, imports: "warn", autoRetry: false };
 
