@@ -88,7 +88,7 @@ func (r ExecRequest) validateTexts() error {
 	if len(r.Argv) > maxArgs {
 		return InvalidField("command", "has %d arguments; the most is %d", len(r.Argv), maxArgs)
 	}
-	total := len(r.Line)
+	total := 0
 	for _, text := range append([]string{r.Line}, r.Argv...) {
 		total += len(text)
 		if indexNUL(text) >= 0 {
