@@ -81,6 +81,9 @@ class Arguments(unittest.IsolatedAsyncioTestCase):
                 lambda bad: commands.output(bad),
                 lambda bad: process.send_stdin(bad),
                 lambda bad: process.signal(bad),
+                lambda bad: commands.run("true", env={"A": None, "B": bad}),
+                lambda bad: sandbox.set_network(bad),
+                lambda bad: sandbox.client.sessions(limit=bad if bad != 7 else -7),
                 lambda bad: code.run(bad, language="calc"),
                 lambda bad: code.run("1", language=bad),
                 lambda bad: code.run("1", context=bad),
@@ -158,12 +161,20 @@ class Transfers(unittest.IsolatedAsyncioTestCase):
 
     async def test_sources_that_give_something_else(self) -> None:
         async with await AsyncSandbox.create() as sandbox:
-            for source in ([b"a", "text"], [b"a", None], [7.5], io.StringIO("half \ud800")):
-                with self.assertRaises((TypeError, ValueError)):
-                    await sandbox.files.write("x", source)
+            sources: Any = [lambda: [b"a", None], lambda: [7], lambda: {1: 2}, lambda: io.StringIO("half \ud800")]
+            for source in sources:
+                with self.assertRaises(InvalidError):
+                    await sandbox.files.write("x", source())
+                with self.assertRaises(InvalidError):
+                    await sandbox.commands.run("cat", stdin=source())
             self.assertFalse(await sandbox.files.exists("x"))
+            await sandbox.files.write("y", [b"a", "é"])
+            self.assertEqual(await sandbox.files.read("y"), "aé")
             await sandbox.files.write("x", memoryview(b"abc")[1:])
             self.assertEqual(await sandbox.files.read("x"), "bc")
+            self.assertEqual(await sandbox.files.read_bytes("x", offset=1, length=0), b"")
+            with self.assertRaises(NotFoundError):
+                await sandbox.files.read_bytes("nowhere", length=0)
 
     async def test_lists_go_on_from_page_to_page(self) -> None:
         async with AsyncClient() as client:

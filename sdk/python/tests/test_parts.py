@@ -215,6 +215,7 @@ class Package(unittest.TestCase):
             self.assertIsNotNone(getattr(cove, name))
         with self.assertRaises(AttributeError):
             cove.nothing  # noqa: B018
+        self.assertEqual(sorted(dir(cove)), sorted(cove.__all__))
 
     def test_asyncio_is_not_imported_for_those_who_wait(self) -> None:
         code = "import sys, cove; sys.exit(any(m in sys.modules for m in ('asyncio', 'http.client', 'ssl', 'subprocess', 'dataclasses')))"
@@ -282,7 +283,7 @@ class Wrapper(unittest.TestCase):
     def test_settings(self) -> None:
         c = cove.WrapperConfig.from_env({"MSB_SESSION_TIMEOUT": "60", "MSB_MAX_SESSIONS": "3", "MSB_DEFAULT_FLAVOR": "medium", "MSB_SHARED_VOLUME_PATH": '["/a:/b"]'})
         self.assertEqual((c.session_timeout, c.max_concurrent_sessions, c.default_flavor, c.shared_volume_mappings), (60, 3, cove.SandboxFlavor.MEDIUM, ["/a:/b"]))
-        for bad in ({"MSB_SESSION_TIMEOUT": "soon"}, {"MSB_DEFAULT_FLAVOR": "huge"}, {"MSB_SHARED_VOLUME_PATH": "[1]"}, {"MSB_SHARED_VOLUME_PATH": "["}, {"MSB_SESSION_TIMEOUT": "-1"}):
+        for bad in ({"MSB_SESSION_TIMEOUT": "soon"}, {"MSB_DEFAULT_FLAVOR": "huge"}, {"MSB_SHARED_VOLUME_PATH": "[1]"}, {"MSB_SHARED_VOLUME_PATH": "["}, {"MSB_SESSION_TIMEOUT": "-1"}, {"MSB_SESSION_TIMEOUT": "nan"}, {"MSB_EXECUTION_TIMEOUT": "-1"}):
             with self.assertRaises(cove.ConfigurationError, msg=str(bad)):
                 cove.WrapperConfig.from_env(bad)
 

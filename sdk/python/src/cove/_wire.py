@@ -37,12 +37,29 @@ def path_of(path: "Union[str, os.PathLike[str]]") -> str:
     return name
 
 
-def pairs(name: str, given: Optional[Mapping[str, Any]]) -> Optional[Json]:
+def pairs(name: str, given: Any) -> Optional[Json]:
     """A mapping as it travels; an empty one is none."""
-    try:
-        return dict(given) if given else None
-    except (TypeError, ValueError):
-        raise invalid_field(name, f"must be a mapping, and is {type(given).__name__}") from None
+    if given is not None and not isinstance(given, Mapping):
+        raise invalid_field(name, f"must be a mapping, and is {type(given).__name__}")
+    return dict(given) if given else None
+
+
+def texts(name: str, given: Any) -> Optional[Json]:
+    """A mapping of texts as it travels; an empty one is none."""
+    found = pairs(name, given)
+    for key, value in (found or {}).items():
+        if not isinstance(key, str) or not isinstance(value, str):
+            raise invalid_field(f"{name}.{key}", f"must be a text, and is {type(value).__name__}")
+    return found
+
+
+def piece_of(piece: Any) -> bytes:
+    """A piece of what is to be sent. A number is none, though bytes can be made of it."""
+    if isinstance(piece, str):
+        return encoded_text("data", piece)
+    if not isinstance(piece, (bytes, bytearray, memoryview)):
+        raise invalid_field("data", f"must come in pieces of bytes or text, and not of {type(piece).__name__}")
+    return bytes(piece)
 
 
 def elements(name: str, given: Any) -> Optional[List[Any]]:

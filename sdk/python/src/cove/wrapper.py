@@ -54,9 +54,11 @@ class WrapperConfig:
         default_execution_timeout: Optional[float] = None,
         raise_on_failure: bool = False,
     ) -> None:
-        if session_timeout <= 0:
-            raise configuration("session_timeout", "must be above 0 seconds")
-        if max_concurrent_sessions < 0:
+        for name, seconds in (("session_timeout", session_timeout), ("default_execution_timeout", default_execution_timeout)):
+            # Also what is no number is not above 0.
+            if not (seconds is None and name == "default_execution_timeout") and not (isinstance(seconds, (int, float)) and seconds > 0):
+                raise configuration(name, "must be above 0 seconds")
+        if not isinstance(max_concurrent_sessions, int) or max_concurrent_sessions < 0:
             raise configuration("max_concurrent_sessions", "must not be below 0", "0 leaves the bound to the server")
         self.server_url = server_url  # None: as COVE_URL says, or this machine
         self.api_key = api_key

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, AsyncIterator, Awaitable, Callable, Dict,
 
 from .._errors import NotFoundError, ServerConnectionError, UnavailableError, invalid_field
 from .._models import Chunk, Execution, OutputPage, ProcessInfo, chunk, execution, output_page, process_info
-from .._wire import Json, command_of, encoded_text, pairs, text_or_base64, without_none
+from .. import _wire
+from .._wire import Json, command_of, encoded_text, text_or_base64, without_none
 from .http import AsyncFollowing
 from .stream import Source, pause, pieces
 from .transport import AsyncEvents, at, encoded, once
@@ -184,7 +185,7 @@ def asked(command: Command, workdir: Optional[str], env: Optional[Mapping[str, s
     words, fits = command_of(command)
     if not fits:
         raise invalid_field("command", "must be a line for the shell or a list of words")
-    return without_none({"command": words, "workdir": workdir, "env": pairs("env", env), "timeout": timeout, **more})
+    return without_none({"command": words, "workdir": workdir, "env": _wire.texts("env", env), "timeout": timeout, **more})
 
 
 def _with_input(request: Json, stdin: Source) -> AsyncFollowing:

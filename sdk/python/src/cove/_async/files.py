@@ -111,11 +111,16 @@ class AsyncFiles:
 
     async def read_bytes(self, path: RemotePath, *, offset: int = 0, length: Optional[int] = None) -> bytes:
         """A file, or a part of it."""
+        if length == 0:  # which to the server means all
+            await self.stat(path)
+            return b""
         async with await self.open(path, offset=offset, length=length) as download:
             return await download.read()
 
     async def open(self, path: RemotePath, *, offset: int = 0, length: Optional[int] = None) -> AsyncDownload:
         """A file piece by piece, so that it need not fit in memory."""
+        if length == 0:
+            raise invalid_field("length", "must be above 0; left out, it is up to the end")
         query = without_none({"path": path_of(path), "offset": offset or None, "length": length})
         return AsyncDownload(self._sandbox, await self._transport.send("GET", self._at("/files"), query=query, accept=BYTES))
 

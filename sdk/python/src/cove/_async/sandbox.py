@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Awaitable, Callable, Dict, List, Mapping,
 
 from .._errors import CoveError, NotFoundError, invalid_field
 from .._models import Execution, Session, Snapshot, Usage, changed, pick
-from .._wire import Json, elements, pairs, without_none
+from .._wire import Json, elements, pairs, texts, without_none
 from .client import AsyncClient
 from .code import AsyncCode
 from .commands import AsyncCommands, AsyncTerminals
@@ -90,11 +90,11 @@ class AsyncSandbox:
                 "cpu_limit": cpu_limit,
                 "timeout_minutes": timeout_minutes,
                 "lifetime_minutes": lifetime_minutes,
-                "env": pairs("env", env),
+                "env": texts("env", env),
                 "volumes": [volume_of(v) for v in elements("volumes", volumes) or []] or None,
                 "network": {"mode": network} if isinstance(network, str) else network,
                 "policy": policy,
-                "metadata": pairs("metadata", metadata),
+                "metadata": texts("metadata", metadata),
                 "ports": elements("ports", ports),
                 "snapshot": snapshot.snapshot_id if isinstance(snapshot, Snapshot) else snapshot,
                 "on_full": on_full,
@@ -184,7 +184,7 @@ class AsyncSandbox:
 
     async def set_network(self, network: Union[str, Mapping[str, Any]]) -> Session:
         """Replace what the session may reach; one that takes its place reaches the same."""
-        body = {"mode": network} if isinstance(network, str) else dict(network)
+        body = {"mode": network} if isinstance(network, str) else pairs("network", network) or {}
         answer = await self.client.transport.get("PUT", at("/api/sandboxes/", self.sandbox_id, "/network"), json_body=body)
         if self._request is not None:
             self._request = {**self._request, "network": body}
@@ -200,7 +200,7 @@ class AsyncSandbox:
         idempotency_key: Optional[str] = None,
     ) -> "AsyncSandbox":
         """Open a second session with the same files."""
-        body = without_none({"user_id": user_id, "thread_id": thread_id, "metadata": pairs("metadata", metadata)})
+        body = without_none({"user_id": user_id, "thread_id": thread_id, "metadata": texts("metadata", metadata)})
         return type(self)(self.client, await self.client.act(self.sandbox_id, "fork", body, once(idempotency_key)))
 
     async def once(self, run: "Callable[[str, Dict[str, str]], Awaitable[X]]", repeatable: Callable[[], bool], auto_retry: Optional[bool]) -> X:

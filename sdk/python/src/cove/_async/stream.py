@@ -14,6 +14,7 @@ from typing import Any, AsyncIterator, Callable, Optional, TypeVar
 
 from .._address import Address, keep_alive
 from .._errors import one_way_over_tls
+from .._wire import piece_of
 
 HIGH = 1 << 20  # bytes that wait for a reader before the server is held up
 PIECE = 64 << 10
@@ -279,7 +280,7 @@ async def _readable(fd: int) -> None:
 async def pieces(source: Source) -> AsyncIterator[bytes]:
     """What is to be sent, piece by piece; a file is never held whole."""
     if isinstance(source, str):
-        source = source.encode()
+        source = piece_of(source)
     if isinstance(source, (bytes, bytearray, memoryview)):
         for done in range(0, len(source), PIECE):
             yield bytes(source[done : done + PIECE])
@@ -292,10 +293,10 @@ async def pieces(source: Source) -> AsyncIterator[bytes]:
             piece = await blocking(lambda: read(PIECE))
             if not piece:
                 return
-            yield piece.encode() if isinstance(piece, str) else bytes(piece)
+            yield piece_of(piece)
     elif hasattr(source, "__aiter__"):
         async for piece in source:
-            yield bytes(piece)
+            yield piece_of(piece)
     else:
         for piece in source:
-            yield bytes(piece)
+            yield piece_of(piece)

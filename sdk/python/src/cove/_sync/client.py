@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Iterator, Callable, Dict, List, Mapping, Optional, Type, TypeVar
 
-from .._errors import InvalidError, configuration
+from .._errors import InvalidError, configuration, invalid_field
 from .._models import Health, Session, Snapshot, Stats, pick
 from .._settings import choose
 from .._wire import Json, without_none
@@ -127,6 +127,8 @@ class Client:
 
     def pages(self, path: str, query: Optional[Mapping[str, Any]] = None, most: int = 0) -> Iterator[Json]:
         """The elements of a list, a page at a time, up to most where that is not 0."""
+        if not isinstance(most, int) or most < 0:
+            raise invalid_field("limit", f"{most!r} is no number of things; 0 means all")
         asked = dict(query or {})
         left = most
         while True:

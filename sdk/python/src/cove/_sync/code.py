@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Callable, Dict, List, Mapping, Optional, Union
 
+from .. import _wire
 from .._models import CodeResult, Context, Result, chunk, code_result, pick
-from .._wire import Json, pairs, without_none
+from .._wire import Json, without_none
 from .commands import OnText, Texts
 from .transport import at, once
 
@@ -54,7 +55,7 @@ class Code:
                 "language": language or ("python" if named is None else None),
                 "context_id": named,
                 "timeout": timeout,
-                "env": pairs("env", env),
+                "env": _wire.texts("env", env),
                 "max_output": max_output,
                 "imports": imports,
                 "values": True if on_result is not None else None,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterator, Optional, TypeVar
 
 from .._address import Address, keep_alive
 from .._errors import one_way_over_tls
+from .._wire import piece_of
 
 if TYPE_CHECKING:
     import ssl
@@ -209,7 +210,7 @@ def pause(seconds: float) -> None:
 def pieces(source: Source) -> Iterator[bytes]:
     """What is to be sent, piece by piece; a file is never held whole."""
     if isinstance(source, str):
-        source = source.encode()
+        source = piece_of(source)
     if isinstance(source, (bytes, bytearray, memoryview)):
         for done in range(0, len(source), PIECE):
             yield bytes(source[done : done + PIECE])
@@ -220,7 +221,7 @@ def pieces(source: Source) -> Iterator[bytes]:
             piece = read(PIECE)
             if not piece:
                 return
-            yield piece.encode() if isinstance(piece, str) else bytes(piece)
+            yield piece_of(piece)
     else:
         for piece in source:
-            yield bytes(piece)
+            yield piece_of(piece)
