@@ -108,7 +108,7 @@ func (cfg Config) load() (config.Config, error) {
 	// A setting that is given under one of its names is not looked for in the
 	// environment under the other.
 	ours := map[string]bool{}
-	for _, s := range config.Settings() {
+	for s := range config.Settings() {
 		for _, name := range []string{s.Env, s.Alias} {
 			if _, ok := given[name]; ok && name != "" {
 				ours[s.Env], ours[s.Alias] = true, true

@@ -32,11 +32,9 @@ func main() {
 		// The sandbox begins with a thread that cannot be the first of the process,
 		// where nobody waits for another while that one is taken.
 		runtime.LockOSThread()
-		begin := func() {
-			local.Ahead()
-			runtime.UnlockOSThread()
-		}
-		if code, ok := cli.Lean(begin); ok {
+		local.Ahead()
+		runtime.UnlockOSThread()
+		if code, ok := cli.Lean(); ok {
 			os.Exit(code)
 		}
 	}

@@ -24,10 +24,9 @@ func isForeign(err error) bool { return errors.Is(err, errWhole) }
 
 // Lean is [Main] for the lean program, which can run programs in local sandboxes.
 // It is false where that is not what the command asks for: then nothing was done,
-// and the whole program must be executed with the same arguments. It calls begin
-// as soon as a signal would not end the process any more.
-func Lean(begin func()) (code int, ok bool) {
-	code = main(begin, func(ctx context.Context, sys System) int {
+// and the whole program must be executed with the same arguments.
+func Lean() (code int, ok bool) {
+	code = main(func(ctx context.Context, sys System) int {
 		code, err := run(ctx, sys)
 		ok = !errors.Is(err, errWhole)
 		return code

@@ -145,7 +145,7 @@ func addSettings(flags interface {
 	String(name, value, usage string) *string
 }, names []string,
 ) {
-	for _, s := range config.Settings() {
+	for s := range config.Settings() {
 		if slices.Contains(names, s.Flag) {
 			flags.String(s.Flag, "", flagHelp(s))
 		}

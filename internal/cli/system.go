@@ -27,30 +27,19 @@ type System struct {
 // Main runs the command line of this process and returns its exit code. It
 // ends early, and cleans up, on SIGINT, SIGTERM and SIGHUP; a second one ends it
 // at once.
-func Main() int { return main(nil, Run) }
+func Main() int { return main(Run) }
 
-// main runs before once signals are heard, and then the command line.
-func main(before func(), run func(context.Context, System) int) int {
+// main runs the command line once signals are heard.
+func main(run func(context.Context, System) int) int {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	// The caller's thread would have to be woken for each signal, if it has one of
-	// its own.
-	heard := make(chan struct{})
-	go func() {
-		defer close(heard)
-		listen(ctx, stop)
-	}()
-	<-heard
-	if before != nil {
-		before()
-	}
+	listen(ctx, stop)
 	return run(ctx, System{
 		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Env: config.Environment,
 	})
 }
 
-// listen makes signals end ctx with stop. The runtime has a thread for them that it
-// asks about each: beside other work that would take much longer than before it.
+// listen makes signals end ctx with stop.
 func listen(ctx context.Context, stop func()) {
 	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) { // as nohup wants it

@@ -144,7 +144,7 @@ func TestEveryPromisedNameExists(t *testing.T) {
 		MSB_TRANSPORT OTEL_EXPORTER_OTLP_ENDPOINT COVE_ARCHIVE_URL COVE_PREVIEW_DOMAIN COVE_PREVIEW_ADDR COVE_ADDR COVE_HOME
 		COVE_CONFIG COVE_URL COVE_API_KEY COVE_LOG_LEVEL COVE_NODE_ID`)
 	seen := map[string]bool{}
-	for _, s := range config.Settings() {
+	for s := range config.Settings() {
 		for _, name := range []string{s.Env, s.Alias, s.Key, "--" + s.Flag} {
 			if seen[name] && name != "" && name != "--" {
 				t.Errorf("%s stands for two settings", name)

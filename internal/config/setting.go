@@ -28,8 +28,8 @@ type Setting struct {
 	typ      reflect.Type
 }
 
-// Settings returns every setting in the order of [Config].
-func Settings() []Setting { return slices.Clone(settings()) }
+// Settings yields every setting in the order of [Config].
+func Settings() iter.Seq[Setting] { return slices.Values(settings()) }
 
 // settings are read from the tags once, by every process at its start: what
 // follows is written to be quick. Nobody changes them.

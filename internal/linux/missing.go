@@ -1,4 +1,4 @@
-// Package linux says what a host lacks.
+// Package linux says what a host lacks, and reads what its kernel says.
 //
 // The packages below it wrap one kernel feature each, and each has a probe. What
 // a probe finds missing is a [Missing], whose sentences people read in doctor

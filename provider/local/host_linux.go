@@ -135,24 +135,9 @@ const (
 	lastUser  = firstUser + 100_000
 )
 
-// readKernel reads a small file of the kernel's, without what waits for files.
-func readKernel(path string) ([]byte, error) {
-	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, &os.PathError{Op: "open", Path: path, Err: err}
-	}
-	defer func() { _ = unix.Close(fd) }()
-	text := make([]byte, 4096)
-	n, err := unix.Read(fd, text)
-	if err != nil {
-		return nil, &os.PathError{Op: "read", Path: path, Err: err}
-	}
-	return text[:n], nil
-}
-
 // mapped reports whether a user namespace has all the users that we give away.
 func mapped(path string) bool {
-	text, err := readKernel(path)
+	text, err := linux.ReadSmall(path)
 	if err != nil {
 		return false
 	}

@@ -35,9 +35,10 @@ type molds struct {
 	mu sync.Mutex // one is made at a time
 }
 
-// findMkfs returns the program that makes file systems, or a [linux.Missing].
+// findMkfs returns the program that makes file systems, or a [linux.Missing]: the
+// system's own where there is one, since it is run as root.
 func findMkfs() (string, error) {
-	for _, program := range []string{"mkfs.ext4", "/usr/sbin/mkfs.ext4", "/sbin/mkfs.ext4"} {
+	for _, program := range []string{"/usr/sbin/mkfs.ext4", "/sbin/mkfs.ext4", "mkfs.ext4"} {
 		if path, err := exec.LookPath(program); err == nil && filepath.IsAbs(path) {
 			return path, nil
 		}

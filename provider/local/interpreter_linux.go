@@ -103,7 +103,7 @@ func realInterpreter(path, name string) (string, bool) {
 func managed(home, name string) []string {
 	var list []string
 	if text, err := readSmall(filepath.Join(home, "version")); err == nil {
-		for version := range strings.FieldsSeq(text) {
+		for version := range strings.FieldsSeq(string(text)) {
 			if filepath.IsLocal(version) {
 				list = append(list, filepath.Join(home, "versions", version, "bin", name))
 			}

@@ -123,12 +123,12 @@ func bareRoot(stage string) fence.Root {
 			{Path: "/var/tmp", To: "/tmp"},
 		},
 		Files: []fence.File{
-			{Path: "/etc/group", Text: "root:x:0:\nsandbox:x:1000:\nnogroup:x:65534:\n"},
-			{Path: "/etc/hostname", Text: host + "\n"},
-			{Path: "/etc/hosts", Text: "127.0.0.1 localhost " + host + "\n::1 localhost ip6-localhost\n"},
-			{Path: "/etc/nsswitch.conf", Text: "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\n"},
-			{Path: "/etc/passwd", Text: "root:x:0:0:root:/root:/usr/sbin/nologin\nsandbox:x:1000:1000:sandbox:/workspace:/bin/bash\nnobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n"},
-			{Path: "/etc/resolv.conf", Text: "nameserver " + nameServer + "\noptions timeout:2 attempts:2\n"},
+			{Path: "/etc/group", Text: []byte("root:x:0:\nsandbox:x:1000:\nnogroup:x:65534:\n")},
+			{Path: "/etc/hostname", Text: []byte(host + "\n")},
+			{Path: "/etc/hosts", Text: []byte("127.0.0.1 localhost " + host + "\n::1 localhost ip6-localhost\n")},
+			{Path: "/etc/nsswitch.conf", Text: []byte("passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\n")},
+			{Path: "/etc/passwd", Text: []byte("root:x:0:0:root:/root:/usr/sbin/nologin\nsandbox:x:1000:1000:sandbox:/workspace:/bin/bash\nnobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n")},
+			{Path: "/etc/resolv.conf", Text: []byte("nameserver " + nameServer + "\noptions timeout:2 attempts:2\n")},
 		},
 		Devices: []string{"full", "null", "random", "tty", "urandom", "zero"},
 	}
@@ -261,26 +261,26 @@ func hasDir(r *fence.Root, path string) bool {
 }
 
 // readSmall reads a regular file that is small.
-func readSmall(path string) (string, error) {
+func readSmall(path string) ([]byte, error) {
 	// Without an os.File, which would cost each of them twice as many calls.
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
-		return "", &os.PathError{Op: "open", Path: path, Err: err}
+		return nil, &os.PathError{Op: "open", Path: path, Err: err}
 	}
 	defer func() { _ = unix.Close(fd) }()
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
-		return "", &os.PathError{Op: "stat", Path: path, Err: err}
+		return nil, &os.PathError{Op: "stat", Path: path, Err: err}
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFREG || st.Size > mostCopied {
-		return "", os.ErrInvalid
+		return nil, os.ErrInvalid
 	}
 	text := make([]byte, st.Size)
 	n, err := unix.Read(fd, text)
 	if err != nil {
-		return "", &os.PathError{Op: "read", Path: path, Err: err}
+		return nil, &os.PathError{Op: "read", Path: path, Err: err}
 	}
-	return string(text[:n]), nil
+	return text[:n], nil
 }
 
 // lines yields the fields of each line.

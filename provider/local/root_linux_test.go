@@ -1,6 +1,7 @@
 package local_test
 
 import (
+	"bytes"
 	"os"
 	"path"
 	"path/filepath"
@@ -95,9 +96,9 @@ func TestRootOfAHost(t *testing.T) {
 		t.Errorf("binds (-want +got):\n%s", cmp.Diff(want, binds))
 	}
 	if want := []fence.File{
-		{Path: "/etc/localtime", Text: "zone"},
-		{Path: "/etc/services", Text: strings.Repeat("x", local.MostCopied)},
-		{Path: "/etc/ssl/openssl.cnf", Text: "conf"},
+		{Path: "/etc/localtime", Text: []byte("zone")},
+		{Path: "/etc/services", Text: bytes.Repeat([]byte("x"), local.MostCopied)},
+		{Path: "/etc/ssl/openssl.cnf", Text: []byte("conf")},
 	}; !cmp.Equal(want, files) {
 		t.Errorf("files (-want +got):\n%s", cmp.Diff(want, files))
 	}

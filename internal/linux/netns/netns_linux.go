@@ -67,7 +67,7 @@ func probe(proc string) error {
 	if _, err := os.Stat(proc + "/self/ns/net"); err != nil {
 		return &linux.Missing{Feature: feature, Why: "the kernel was built without them, or /proc is not mounted", Remedy: "use a kernel with CONFIG_NET_NS and mount /proc", Err: err}
 	}
-	text, err := os.ReadFile(proc + "/sys/user/max_net_namespaces") //nolint:gosec // /proc, or its likeness in a test
+	text, err := linux.ReadSmall(proc + "/sys/user/max_net_namespaces")
 	if err == nil && strings.TrimSpace(string(text)) == "0" {
 		return &linux.Missing{Feature: feature, Why: "the host allows none", Remedy: "run: sysctl -w user.max_net_namespaces=10000"}
 	}

@@ -65,7 +65,7 @@ func TestStacks(t *testing.T) {
 		}
 		p := newPlan(t.TempDir())
 		p.Root.Dirs = append(p.Root.Dirs, fence.Dir{Path: "/kept", Mode: 0o755})
-		p.Root.Files = append(p.Root.Files, fence.File{Path: "/kept/note", Text: "kept\n"})
+		p.Root.Files = append(p.Root.Files, fence.File{Path: "/kept/note", Text: []byte("kept\n")})
 		p.Root.Binds = append(p.Root.Binds,
 			fence.Bind{Source: below, Path: "/stack", Dir: true, Over: []string{top, middle}},
 			fence.Bind{Source: below, Path: "/kept", Dir: true, Keep: true})

@@ -22,7 +22,7 @@ func fullPlan() *fence.Plan {
 			Stage: "/stage", Shallow: true, Evidence: "/run/proc",
 			Dirs:    []fence.Dir{{Path: "/a", Mode: 0o711}, {Path: "/a/b", Mode: 0o777}},
 			Links:   []fence.Link{{Path: "/l", To: "../x"}},
-			Files:   []fence.File{{Path: "/f", Text: "line\n\x00\xff"}, {Path: "/empty"}},
+			Files:   []fence.File{{Path: "/f", Text: []byte("line\n\x00\xff")}, {Path: "/empty", Text: []byte{}}},
 			Binds:   []fence.Bind{{Source: "/usr", Path: "/usr", Dir: true, Over: []string{"/a", "/b"}, Keep: true}, {Source: "/s", Path: "/t"}},
 			Devices: []string{"null", "zero"},
 		},

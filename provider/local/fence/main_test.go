@@ -78,7 +78,7 @@ func newPlan(stage string) *fence.Plan {
 				{Path: "/workspace", Mode: 0o755},
 			},
 			Links:   []fence.Link{{Path: "/dev/ptmx", To: "pts/ptmx"}},
-			Files:   []fence.File{{Path: "/note", Text: "read me\n"}},
+			Files:   []fence.File{{Path: "/note", Text: []byte("read me\n")}},
 			Binds:   []fence.Bind{{Source: "/usr", Path: "/usr", Dir: true}},
 			Devices: []string{"null", "zero"},
 		},

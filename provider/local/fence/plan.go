@@ -62,7 +62,7 @@ type Link struct{ Path, To string }
 // File is a file with a text.
 type File struct {
 	Path string
-	Text string
+	Text []byte
 }
 
 // Bind shows a path of the host in the tree, read-only with all that is mounted
@@ -176,7 +176,7 @@ func (r *Root) encode(e *protocol.Encoder) {
 	e.Uint(uint64(len(r.Files)))
 	for _, f := range r.Files {
 		e.Text(f.Path)
-		e.Text(f.Text)
+		e.Text(string(f.Text))
 	}
 	e.Uint(uint64(len(r.Binds)))
 	for _, b := range r.Binds {
@@ -215,7 +215,7 @@ func (r *Root) decode(d *protocol.Decoder) {
 		r.Links = append(r.Links, Link{d.Text(maxPath), d.Text(maxPath)})
 	}
 	for range d.UpTo(maxEntries) {
-		r.Files = append(r.Files, File{d.Text(maxPath), d.Text(maxText)})
+		r.Files = append(r.Files, File{d.Text(maxPath), []byte(d.Text(maxText))})
 	}
 	for range d.UpTo(maxEntries) {
 		r.Binds = append(r.Binds, Bind{Source: d.Text(maxPath), Path: d.Text(maxPath), Dir: d.Bool(), Over: d.List(maxOver, maxPath), Keep: d.Bool()})

@@ -155,7 +155,7 @@ func (r *Root) mountPoint(path string, dir bool) error {
 		}
 		return &os.PathError{Op: "mkdir", Path: path, Err: err}
 	}
-	if err := r.write(path, ""); err != nil {
+	if err := r.write(path, nil); err != nil {
 		return &os.PathError{Op: "make", Path: path, Err: err}
 	}
 	return nil
@@ -163,7 +163,7 @@ func (r *Root) mountPoint(path string, dir bool) error {
 
 // write makes a file that everybody may read. Many are made before the first
 // sandbox of a run, and an os.File would cost each of them twice as many calls.
-func (r *Root) write(path, text string) error {
+func (r *Root) write(path string, text []byte) error {
 	// What is forked meanwhile would hold the file open for writing, and the
 	// tree could not be made read-only.
 	syscall.ForkLock.RLock()
@@ -174,7 +174,7 @@ func (r *Root) write(path, text string) error {
 	}
 	defer func() { _ = unix.Close(fd) }()
 	for len(text) > 0 {
-		n, err := unix.Write(fd, []byte(text))
+		n, err := unix.Write(fd, text)
 		if err != nil {
 			return err
 		}
