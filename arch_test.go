@@ -54,6 +54,7 @@ var allowed = map[string][]string{
 	"internal/audit":         {"", "internal/flock"},
 	"internal/auth":          {""},
 	"internal/config":        {""},
+	"internal/console":       {},
 	"internal/docstest":      {},
 	"internal/egress":        {""},
 	"internal/flock":         {},
@@ -125,7 +126,7 @@ var allowed = map[string][]string{
 	// daemon puts the parts together, cli is what people type.
 	"internal/daemon": {
 		"", "client", "engine", "provider/all", "provider/fake", "provider/providertest/escape", "store/memory", "store/sqlite",
-		"internal/analyze", "internal/archive", "internal/artifact", "internal/audit", "internal/auth", "internal/config", "internal/httpapi", "internal/kernel", "internal/measure", "internal/policy", "internal/preview",
+		"internal/analyze", "internal/archive", "internal/artifact", "internal/audit", "internal/auth", "internal/config", "internal/console", "internal/httpapi", "internal/kernel", "internal/measure", "internal/policy", "internal/preview",
 		"internal/chat", "internal/chat/openai", "internal/datarun", "internal/dataset", "internal/duckdb", "internal/duckexe",
 		"internal/rootfs", "internal/rootfs/*", "internal/scope",
 		"internal/e2bapi", "internal/mcpserver", "internal/msbapi",
@@ -147,6 +148,7 @@ var allowed = map[string][]string{
 	"sdk":                 {},
 	"sdk/typescript":      {},
 	"sdk/wiretest":        {"docs"},
+	"web":                 {},
 	"scripts/coverreport": {},
 	"scripts/matrix":      {"provider/providertest"},
 	"scripts/testreport":  {},

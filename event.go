@@ -59,6 +59,7 @@ type EventFilter struct {
 	Session ID
 	Kind    string // exact, or a prefix that ends in "."
 	After   int64  // a Seq
+	Tail    int    // only among so many lines at the end, where After is 0; 0 means all
 	Limit   int
 	Follow  bool // go on with new lines until the context ends, which is no error
 }

@@ -114,6 +114,9 @@ func (a admin) Events(ctx context.Context, f cove.EventFilter) iter.Seq2[cove.Ev
 	if f.After != 0 {
 		what.query.Set("cursor", strconv.FormatInt(f.After, 10))
 	}
+	if f.Tail != 0 {
+		what.query.Set("tail", strconv.Itoa(f.Tail))
+	}
 	if !f.Follow {
 		return list(ctx, a.c, what, f.Limit, plain(wire.Event.Cove))
 	}

@@ -154,6 +154,9 @@ func eventFilters(t *testing.T, s *suite) {
 		same(t, name, r.events(f), want)
 	}
 	same(t, "limit", r.events(cove.EventFilter{Limit: 3}), everything[:3])
+	same(t, "tail", r.events(cove.EventFilter{Tail: 2}), everything[len(everything)-2:])
+	same(t, "a long tail", r.events(cove.EventFilter{Tail: 1000}), everything)
+	same(t, "tail after a line", r.events(cove.EventFilter{Tail: 1, After: everything[1].Seq}), everything[2:])
 	r.must(first(r.admin().Admin().Events(r.ctx, cove.EventFilter{})), "leave the journal early")
 }
 

@@ -19,6 +19,10 @@ import (
 // one when the journal is closed. It does not check the chain: [Verify] does.
 func (j *Journal) Events(ctx context.Context, f cove.EventFilter) iter.Seq2[cove.Event, error] {
 	return func(yield func(cove.Event, error) bool) {
+		if f.After == 0 && f.Tail > 0 {
+			last, _, _ := j.position()
+			f.After = max(0, last.seq-int64(f.Tail))
+		}
 		out := &selection{filter: f, yield: yield}
 		c, err := openCursor(j.root, f.After)
 		if err != nil {
@@ -88,6 +92,10 @@ func Read(ctx context.Context, dir string, f cove.EventFilter) iter.Seq2[cove.Ev
 		out := &selection{filter: f, yield: yield}
 		if f.Follow {
 			out.fail(cove.InvalidField("follow", "needs the process that writes the journal; ask the running server"))
+			return
+		}
+		if f.Tail > 0 {
+			out.fail(cove.InvalidField("tail", "needs the process that writes the journal, which knows its end; ask the running server"))
 			return
 		}
 		root, err := os.OpenRoot(dir)

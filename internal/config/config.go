@@ -67,6 +67,7 @@ type Server struct {
 	TLSKey      string        `env:"COVE_TLS_KEY" key:"tls_key" shown:"none" doc:"The file with the private key of that certificate, in PEM."`
 	Conns       int           `env:"COVE_CONNECTIONS" key:"connections" default:"8192" min:"1" max:"1000000" doc:"Connections to the address at once. One more is closed as soon as it comes."`
 	RemoteConns int           `env:"COVE_CONNECTIONS_PER_REMOTE" key:"connections_per_remote" default:"1024" min:"1" max:"1000000" doc:"Those of one remote address. Behind a proxy everybody has the proxy's, so set it as high as the other."`
+	Console     string        `env:"COVE_CONSOLE" key:"console" shown:"the one that make build puts into cove" doc:"The path of another web console: an archive that scripts/web.sh makes."`
 	DaemonIdle  time.Duration `env:"COVE_DAEMON_IDLE" key:"daemon_idle" default:"600" min:"1" doc:"Seconds after which a daemon that was started on demand ends, when it has no session and nobody talks to it."`
 }
 

@@ -223,8 +223,12 @@ func (s *server) run(ctx context.Context, l *lock) error {
 	if err != nil {
 		return err
 	}
+	pages, err := consoleOf(s.cfg)
+	if err != nil {
+		return err
+	}
 	servers := s.start(base, ended, httpapi.Config{
-		Health: s.health, Explain: explain, Verify: verifier(s.cfg),
+		Health: s.health, Explain: explain, Verify: verifier(s.cfg), Console: pages, Journal: journalCheck(s.home),
 		ToolImports: s.cfg.ToolImports(), Logger: s.Logger, Version: s.Version,
 	})
 	s.Logger.InfoContext(ctx, "serving", slog.String("address", s.address()), slog.String("home", s.home.dir), slog.String("version", s.Version))

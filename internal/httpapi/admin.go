@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"math"
 	"net/http"
 	"reflect"
 	"strconv"
@@ -20,6 +21,7 @@ func adminRoutes() []route {
 		{method: http.MethodGet, pattern: "/api/stats", summary: "See the state of the platform in numbers", deed: get((*call).stats)},
 		{method: http.MethodGet, pattern: "/api/volumes", summary: "List the paths of the host that can be mounted", deed: get((*call).volumes)},
 		{method: http.MethodGet, pattern: "/api/doctor", summary: "See what each provider can do and enforce here", deed: get((*call).doctor)},
+		{method: http.MethodGet, pattern: "/api/events/verify", summary: "Check that no line of the journal was changed, lost or moved", deed: get((*call).checkJournal)},
 		{
 			method: http.MethodGet, pattern: "/api/events", summary: "Read the journal", events: "event, end",
 			deed: deed{answer: reflect.TypeFor[wire.Page[wire.Event]](), status: http.StatusOK, do: (*call).journal},
@@ -27,11 +29,23 @@ func adminRoutes() []route {
 				{name: "follow", kind: flag, doc: "go on with new lines, as an event stream"},
 				{name: "tenant", kind: word, doc: "only those of this tenant"},
 				{name: "session_id", kind: word, doc: "only those of this session"},
+				{name: "tail", kind: number, from: 1, to: math.MaxInt32, doc: "only among so many lines at the end, where neither cursor nor Last-Event-ID says where to go on"},
 				{name: "kind", kind: word, doc: "only those of this kind, or of all that begin so where it ends in a dot"},
 			}, pageParams...),
 			headers: []header{lastHeader},
 		},
 	}
+}
+
+// checkJournal is for those who may read all of the journal.
+func (c *call) checkJournal() (wire.JournalCheck, error) {
+	if _, err := c.platform.Admin().Tasks(c.r.Context()); err != nil {
+		return wire.JournalCheck{}, err
+	}
+	if c.api.Journal == nil {
+		return wire.JournalCheck{}, cove.Errorf(cove.Unsupported, "this server cannot check its journal").Remedy("run cove audit verify on its machine")
+	}
+	return c.api.Journal(c.r.Context())
 }
 
 func (c *call) keys() (wire.Page[wire.Key], error) {
@@ -91,7 +105,7 @@ func (c *call) doctor() (wire.Page[cove.ProviderReport], error) {
 // journal answers with a page of events, or follows them from there on. A
 // client that lost the stream goes on after its Last-Event-ID.
 func (c *call) journal() error {
-	f := cove.EventFilter{Tenant: c.query.text("tenant"), Session: cove.ID(c.query.text("session_id")), Kind: c.query.text("kind")}
+	f := cove.EventFilter{Tenant: c.query.text("tenant"), Session: cove.ID(c.query.text("session_id")), Kind: c.query.text("kind"), Tail: int(c.query.number("tail"))}
 	cursor := c.query.text("cursor")
 	if last := c.r.Header.Get(lastHeader.name); last != "" {
 		cursor = last

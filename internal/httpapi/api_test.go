@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"iter"
 	"log/slog"
 	"net/http"
@@ -107,6 +108,12 @@ func TestWithoutAKey(t *testing.T) {
 		for method := range methods {
 			for _, key := range []string{"", "Bearer wrong"} {
 				a := r.send(strings.ToUpper(method), path, "", "Authorization", key)
+				if path == "/assets/{file}" { // of a console that is not there
+					if a.status != 404 {
+						t.Errorf("%s without a console: %d", path, a.status)
+					}
+					continue
+				}
 				if open[path] {
 					if a.status != 200 {
 						t.Errorf("%s %s without a key: %d", method, path, a.status)
@@ -182,6 +189,62 @@ func TestGuide(t *testing.T) {
 	a := serve(t).send("GET", "/llms.txt", "")
 	if a.status != 200 || !strings.HasPrefix(a.header.Get("Content-Type"), "text/plain") || !strings.Contains(a.body, "# Using Cove") {
 		t.Errorf("%d %q", a.status, a.body)
+	}
+}
+
+// shelfOfPages is a console of two files.
+type shelfOfPages struct{}
+
+func (shelfOfPages) Serve(w http.ResponseWriter, _ *http.Request, name string) bool {
+	if name != "" && name != "main.js" {
+		return false
+	}
+	_, _ = io.WriteString(w, "file "+name)
+	return true
+}
+
+func TestFrontPageWithAConsole(t *testing.T) {
+	r := serve(t, func(c *httpapi.Config) { c.Console = shelfOfPages{} })
+	for _, tc := range []struct {
+		path, accept, words string
+		status              int
+	}{
+		{"/", "text/html,*/*;q=0.8", "file ", 200},
+		{"/", "*/*", "A browser finds the web console here", 200},
+		{"/", "", "/openapi.json", 200},
+		{"/assets/main.js", "*/*", "file main.js", 200},
+		{"/assets/none.js", "*/*", "there is no route", 404},
+		{"/assets/", "*/*", "there is no route", 404},
+	} {
+		a := r.send("GET", tc.path, "", "Authorization", "", "Accept", tc.accept)
+		if a.status != tc.status || !strings.Contains(a.body, tc.words) {
+			t.Errorf("%s for %q: %d %q", tc.path, tc.accept, a.status, a.body)
+		}
+	}
+}
+
+func TestWhoAmI(t *testing.T) {
+	a := serve(t).send("GET", "/api/whoami", "")
+	if a.status != 200 || !strings.Contains(a.body, `"name":"tester","tenant":"acme","scopes":[`) {
+		t.Errorf("%d %q", a.status, a.body)
+	}
+}
+
+func TestCheckJournal(t *testing.T) {
+	if a := serve(t).send("GET", "/api/events/verify", ""); a.status != 501 {
+		t.Errorf("without a journal: %d %s", a.status, a.body)
+	}
+	r := serve(t, func(c *httpapi.Config) {
+		c.Journal = func(context.Context) (wire.JournalCheck, error) {
+			return wire.JournalCheck{Lines: 3, Problems: []string{"line 2 was changed"}}, nil
+		}
+	})
+	if a := r.send("GET", "/api/events/verify", ""); a.status != 200 || !strings.Contains(a.body, `{"lines":3,"problems":["line 2 was changed"]}`) {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	r.fake.fail = cove.Errorf(cove.Denied, "no")
+	if a := r.send("GET", "/api/events/verify", ""); a.status != 403 {
+		t.Errorf("for who is no admin: %d %s", a.status, a.body)
 	}
 }
 

@@ -25,6 +25,10 @@ type Config struct {
 	// Tickets takes the tickets of links and of browsers that are signed in. The
 	// default takes none.
 	Tickets Tickets
+	// Console has the pages of the web console; nil: this build has none.
+	Console Console
+	// Journal checks the chain of the journal. nil: this server cannot.
+	Journal func(ctx context.Context) (wire.JournalCheck, error)
 	// Secure says that browsers reach the server over https.
 	Secure bool
 	// Health says how the server is. The default is always healthy.

@@ -13,6 +13,13 @@ import (
 	"github.com/cove-sandbox/cove/internal/wire"
 )
 
+// Console has the pages of the web console.
+type Console interface {
+	// Serve answers with a file of the console, or with its page where name is "".
+	// It reports whether it is there, and has answered nothing if not.
+	Serve(w http.ResponseWriter, r *http.Request, name string) bool
+}
+
 // maxLoginForm bounds what a browser sends to sign in: a ticket.
 const maxLoginForm = 32 << 10
 
@@ -26,6 +33,11 @@ func consoleRoutes() []route {
 		{
 			method: http.MethodPost, pattern: "/login", summary: "Use a login link up: the answer sets a cookie", open: true, takes: "application/x-www-form-urlencoded",
 			deed: deed{status: http.StatusSeeOther, do: (*call).login},
+		},
+		{method: http.MethodGet, pattern: "/api/whoami", summary: "See who you are and what you may do", deed: get((*call).whoami)},
+		{
+			method: http.MethodGet, pattern: "/assets/{file}", summary: "Get a file of the web console", open: true, gives: octets,
+			deed: deed{status: http.StatusOK, do: (*call).asset},
 		},
 		{method: http.MethodPost, pattern: "/logout", summary: "Sign the browser out", deed: act((*call).logout)},
 	}
@@ -155,6 +167,18 @@ func (c *call) logout() error {
 	c.setCookie("", time.Unix(1, 0))
 	return nil
 }
+
+// asset answers with what the page of the console is made of.
+func (c *call) asset() error {
+	c.deadline()
+	if c.api.Console == nil || !c.api.Console.Serve(c.w, c.r, c.r.PathValue("file")) {
+		return noRoute(c.r)
+	}
+	return nil
+}
+
+// whoami answers for anybody who is known, whatever they may do.
+func (c *call) whoami() (wire.Identity, error) { return wire.IdentityOf(c.who), nil }
 
 // identity says who sent the request, for the front page.
 func (c *call) identity() string {

@@ -1,9 +1,11 @@
 package httpapi
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"reflect"
+	"strings"
 
 	"github.com/cove-sandbox/cove/internal/wire"
 	"github.com/cove-sandbox/cove/skills"
@@ -18,7 +20,7 @@ func healthRoutes() []route {
 		}},
 		{method: http.MethodGet, pattern: "/openapi.json", summary: "Get this description", gives: "application/json", deed: deed{status: http.StatusOK, do: (*call).describe}},
 		{method: http.MethodGet, pattern: "/llms.txt", summary: "Get how to use Cove, for a model", gives: "text/plain", deed: deed{status: http.StatusOK, do: (*call).guide}},
-		{method: http.MethodGet, pattern: "/{$}", summary: "Get a word about where things are and who you are", open: true, gives: "text/plain", deed: deed{status: http.StatusOK, do: (*call).front}},
+		{method: http.MethodGet, pattern: "/{$}", summary: "Get the web console, or a word about where things are and who you are for who is no browser", open: true, gives: "text/html", deed: deed{status: http.StatusOK, do: (*call).front}},
 	}
 }
 
@@ -56,15 +58,28 @@ func (c *call) guide() error {
 	return nil
 }
 
-const frontPage = `Cove runs untrusted code in sandboxes.
+const (
+	frontPage = `Cove runs untrusted code in sandboxes.
 
-The web console is not part of this build.
+%s
 The API is below /api; /openapi.json describes every route, and /llms.txt
 tells a model how to use it.
 `
+	withConsole = "A browser finds the web console here."
+	noConsole   = "The web console is not part of this build: install npm and run make build."
+)
 
+// front shows the console to a browser, and a text to who asks for no page.
 func (c *call) front() error {
+	c.w.Header().Add("Vary", "Accept")
+	said := noConsole
+	if c.api.Console != nil {
+		if strings.Contains(c.r.Header.Get("Accept"), "text/html") && c.api.Console.Serve(c.w, c.r, "") {
+			return nil
+		}
+		said = withConsole
+	}
 	c.w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	_, _ = io.WriteString(c.w, frontPage+c.identity()) // the client may be gone
+	_, _ = fmt.Fprintf(c.w, frontPage+"%s", said, c.identity()) // the client may be gone
 	return nil
 }
