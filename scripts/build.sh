@@ -2,12 +2,12 @@
 # Builds cove as one static executable, with the lean agent of its sandboxes
 # inside. A plain go build has none, and runs itself in its place. Around that goes
 # a lean cove, which runs programs in local sandboxes and starts fast; everything
-# else is done by the whole one inside it. That one has gVisor and DuckDB inside too,
-# where these can be built: they are downloaded and compiled once. DuckDB needs a C
-# compiler.
+# else is done by the whole one inside it. That one has gVisor, DuckDB and the web
+# console inside too, where these can be built: they are downloaded and compiled once.
+# DuckDB needs a C compiler, the console npm.
 #
 # usage: build.sh [output [package]]     GOOS and GOARCH choose another machine
-#   COVE_REQUIRE=gvisor,duckdb,…  fail where gVisor or DuckDB cannot be built
+#   COVE_REQUIRE=gvisor,duckdb,console,…  fail where one of them cannot be built
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -45,6 +45,14 @@ if [[ $(go env GOOS) == linux ]]; then
     exit 1
   else
     echo "building without it: cove sql and questions about data will say so" >&2
+  fi
+  if pages=$(scripts/web.sh); then
+    over+=", \"internal/console/console.tar\": \"$pages\""
+    tags+=,embedconsole
+  elif [[ ,${COVE_REQUIRE:-}, == *,console,* ]]; then
+    exit 1
+  else
+    echo "building without it: / will say so" >&2
   fi
   printf '{"Replace": {%s}}\n' "$over" >"$work/overlay.json"
   flags+=(-tags "$tags" -overlay "$work/overlay.json")

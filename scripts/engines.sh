@@ -8,6 +8,8 @@
 #   COVE_TEST_AGENT        the agent of sandboxes, static and lean
 #   COVE_TEST_DUCKDB       the executable of DuckDB, as make build embeds it
 #   COVE_TEST_SDKS         the clients that others wrote, as scripts/sdks.sh installs them
+#   COVE_TEST_CONSOLE      the web console and its tests, as scripts/web.sh --test builds them
+#   COVE_TEST_CHROMIUM     a browser for them
 #   COVE_TEST_TYPESCRIPT   the SDK in sdk/typescript, as scripts/typescript.sh builds it
 #
 # What is set already is taken as it is. A Docker daemon that answers on this
@@ -76,6 +78,24 @@ engines_typescript() {
     return
   fi
   export COVE_TEST_TYPESCRIPT=$path
+}
+
+engines_console() {
+  local path
+  mkdir -p .cache
+  if [[ -z ${COVE_TEST_CHROMIUM:-} ]]; then
+    if ! path=$(command -v chromium || command -v chromium-browser || command -v google-chrome); then
+      engines_failed console "there is no browser (Debian: chromium)"
+    else
+      export COVE_TEST_CHROMIUM=$path
+    fi
+  fi
+  [[ -z ${COVE_TEST_CONSOLE:-} ]] || return 0
+  if ! path=$(scripts/web.sh --test 2>.cache/web.log); then
+    engines_failed console "$(tail -n 1 .cache/web.log)"
+    return
+  fi
+  export COVE_TEST_CONSOLE=$path
 }
 
 engines_docker() {

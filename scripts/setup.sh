@@ -45,8 +45,11 @@ fi
 if [[ $target == bench || $target == test ]] && [[ ! -x /usr/bin/node ]]; then
   lacks nodejs "interpreters in sandboxes are tested with it"
 fi
-if [[ $target == test ]] && ! command -v npm >/dev/null; then
-  lacks npm "the SDK for TypeScript is built with it, and the clients of others are tested as it installs them"
+if [[ $target == build || $target == test ]] && ! command -v npm >/dev/null; then
+  lacks npm "the web console and the SDK for TypeScript are built with it, and the clients of others are tested as it installs them"
+fi
+if [[ $target == test ]] && ! command -v chromium chromium-browser google-chrome >/dev/null; then
+  lacks "chromium fonts-dejavu-core" "the web console is tested in it"
 fi
 if [[ $target == test ]] && ! { python3 -c 'import pip' || /usr/bin/python3 -c 'import pip'; } 2>/dev/null; then
   lacks python3-pip "and as pip does"

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Runs a tool that tools.mod pins, or a peer that peers.mod pins and make bench
-# compares us with. It is built once for each state of that file and kept in
+# Runs a tool that tools.mod pins, the bundler of the console, which bundle.mod pins,
+# or a peer that peers.mod pins and make bench compares us with. It is built once for each state of that file and kept in
 # .cache/tools.
 #
-# usage: tool.sh golangci-lint|govulncheck|go-judge [arguments]
+# usage: tool.sh golangci-lint|govulncheck|esbuild|go-judge [arguments]
 #        tool.sh --path NAME     builds it and prints where it is
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -16,7 +16,10 @@ fi
 name=$1
 shift
 list=tools.mod
-if [[ $name == go-judge ]]; then list=peers.mod; fi
+case $name in
+  go-judge) list=peers.mod ;;
+  esbuild) list=bundle.mod ;;
+esac
 key=$({ go version && cat "$root/$list"; } | sha256sum | cut -c1-16)
 tool=$root/.cache/tools/$key/$name
 if [[ ! -x $tool ]]; then

@@ -1,0 +1,56 @@
+// The journal: what was done, by whom, and how it went.
+
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { list } from "../api/http";
+import type { JournalEvent } from "../api/forms";
+import { useAsked } from "../asked";
+import { Events } from "../journal/events";
+import { connected, hear } from "../live";
+import { Empty, Shown } from "../ui/states";
+
+const most = 5000;
+const kinds = ["session.", "process.", "context.", "file.", "snapshot.", "trial.", "volume.", "run.", "link.", "template.", "admin.", "egress."];
+
+export function Journal() {
+  const [kind, setKind] = useState("");
+  const [search, setSearch] = useState("");
+  const [refused, setRefused] = useState(false);
+  const [live, setLive] = useState(true);
+  const [fresh, setFresh] = useState<JournalEvent[]>([]);
+  const asked = useAsked((s) => list<JournalEvent>("api/events", { kind, tail: most }, most, s), [kind]);
+
+  useEffect(() => setFresh([]), [asked.value]);
+  useEffect(() => (live ? hear((e) => setFresh((old) => [...old.slice(-most), e])) : undefined), [live]);
+
+  const rows = useMemo(() => {
+    const words = search.toLowerCase().split(/\s+/).filter(Boolean);
+    const past = asked.value ?? [];
+    const last = past.at(-1)?.seq ?? 0;
+    return [...past, ...fresh.filter((e) => e.seq > last && (!kind || e.kind.startsWith(kind)))].filter((e) => {
+      if (refused && e.effect !== "deny" && !e.code) return false;
+      if (words.length === 0) return true;
+      const text = [e.kind, e.phase, e.principal, e.tenant, e.session_id, e.rule, e.code, e.outcome, e.seq].join(" ").toLowerCase();
+      return words.every((w) => text.includes(w));
+    });
+  }, [asked.value, fresh, kind, search, refused]);
+
+  return (
+    <section class="page tall" aria-labelledby="title">
+      <header class="bar">
+        <h1 id="title">Journal</h1>
+        <span class="quiet">{rows.length} lines</span>
+        <input type="search" class="search" placeholder="Search ( / )" aria-label="Search the journal" value={search} onInput={(e) => setSearch(e.currentTarget.value)} />
+        <select aria-label="Kind" value={kind} onChange={(e) => setKind(e.currentTarget.value)}>
+          <option value="">Kind: all</option>
+          {kinds.map((k) => <option key={k} value={k}>{k}*</option>)}
+        </select>
+        <label class="check"><input type="checkbox" checked={refused} onChange={(e) => setRefused(e.currentTarget.checked)} /> refused or failed</label>
+        <label class="check"><input type="checkbox" checked={live} onChange={(e) => setLive(e.currentTarget.checked)} /> follow</label>
+        {live && <span class="quiet" role="status">{connected.value ? "live" : "not connected"}</span>}
+      </header>
+      <Shown asked={asked} what="Reading the journal">
+        {() => rows.length === 0 ? <Empty title="No line is like that" /> : <Events rows={rows} label="Journal" />}
+      </Shown>
+    </section>
+  );
+}

@@ -1,0 +1,93 @@
+// How the platform is, at a glance.
+
+import { useEffect, useState } from "preact/hooks";
+import { get, list } from "../api/http";
+import type { Session } from "../api/forms";
+import type { Stats } from "../api/platform";
+import { useAsked } from "../asked";
+import { may } from "../session";
+import { to } from "../route";
+import { count, size, span } from "../text";
+import { Chart } from "../ui/charts";
+import { Shown } from "../ui/states";
+import { Tasks } from "./tasks";
+
+const most = 900;
+
+interface Point {
+  at: number;
+  stats: Stats;
+}
+
+// The charts go on while another page is shown, as long as somebody comes back.
+let points: Point[] = [];
+
+export function Overview() {
+  const asked = useAsked((s) => get<Stats>("api/stats", {}, s), [], { live: true, every: 2000 });
+  const sessions = useAsked((s) => list<Session>("api/sandboxes", {}, 5000, s), [], { live: true });
+  const [, draw] = useState(0);
+  useEffect(() => {
+    if (!asked.value) return;
+    points = [...points.slice(1 - most), { at: Date.now() / 1000, stats: asked.value }];
+    draw((n) => n + 1);
+  }, [asked.value]);
+  return (
+    <section class="page" aria-labelledby="title">
+      <header class="bar"><h1 id="title">Overview</h1></header>
+      <Shown asked={asked} what="Asking for the numbers">
+        {(s) => (
+          <>
+            <div class="tiles">
+              <Tile title="Sandboxes" value={count(s.active_sessions)} note={s.max_sessions > 0 ? `of ${count(s.max_sessions)} at most` : "live"} href={to("sandboxes")} />
+              <Tile title="Prepared" value={`${s.pool_available}`} note={`of ${s.pool_size} in the pool`} />
+              <Tile title="Found again" value={`${(s.session_reuse_rate * 100).toFixed(0)} %`} note={`${count(s.sessions_reused)} of ${count(s.sessions_opened)} opened`} />
+              <Tile title="Memory" value={size(s.total_memory_mb * (1 << 20))} note={s.max_memory_mb > 0 ? `promised, of ${size(s.max_memory_mb * (1 << 20))}` : "promised"} />
+              <Tile title="Processors" value={s.total_cpus.toFixed(1)} note="promised" />
+              <Tile title="Programs run" value={count(s.executions)} note={`${count(s.active_runs)} questions to data now`} />
+              <Tile title="Waiting" value={count(s.queued)} note="for room" />
+              <Tile title="Up for" value={span(s.uptime_seconds)} note={`${s.provider} on ${s.node_id}`} />
+            </div>
+            <div class="charts">
+              <Numbers title="Sandboxes and pool" of={[["live", "--chart-1", (p) => p.active_sessions], ["prepared", "--chart-2", (p) => p.pool_available]]} format={(n) => n.toFixed(0)} least={5} />
+              <Numbers title="Memory promised" of={[["now", "--chart-3", (p) => p.total_memory_mb * (1 << 20)]]} format={size} least={1 << 28} />
+              <Numbers title="Processors promised" of={[["now", "--chart-4", (p) => p.total_cpus]]} format={(n) => n.toFixed(1)} least={2} />
+              <Numbers title="Opened and found again" of={[["opened", "--chart-1", (p) => p.sessions_opened], ["found", "--chart-2", (p) => p.sessions_reused]]} format={(n) => n.toFixed(0)} least={5} />
+            </div>
+            <div class="two">
+              <section aria-labelledby="by"><h2 id="by">By provider and status</h2><Grouped sessions={sessions.value ?? []} /></section>
+              {may("admin") && <Tasks />}
+            </div>
+          </>
+        )}
+      </Shown>
+    </section>
+  );
+}
+
+function Tile({ title, value, note, href }: { title: string; value: string; note: string; href?: string }) {
+  const inner = <><span class="tile-title">{title}</span><strong>{value}</strong><span class="quiet">{note}</span></>;
+  return href ? <a class="tile" href={href}>{inner}</a> : <div class="tile">{inner}</div>;
+}
+
+type Line = [label: string, color: string, value: (s: Stats) => number];
+
+function Numbers({ title, of, format, least }: { title: string; of: Line[]; format: (n: number) => string; least: number }) {
+  return <Chart title={title} times={points.map((p) => p.at)} format={format} least={least} series={of.map(([label, color, value]) => ({ label, color, values: points.map((p) => value(p.stats)) }))} />;
+}
+
+function Grouped({ sessions }: { sessions: Session[] }) {
+  const live = sessions.filter((s) => s.status !== "ended");
+  const providers = [...new Set(live.map((s) => s.provider))].sort();
+  const states = [...new Set(live.map((s) => s.status))].sort();
+  if (live.length === 0) return <p class="quiet">No sandbox is open.</p>;
+  return (
+    <table class="plain">
+      <thead><tr><th scope="col">Provider</th>{states.map((s) => <th key={s} scope="col" class="number">{s}</th>)}</tr></thead>
+      <tbody>
+        {providers.map((p) => (
+          <tr key={p}><th scope="row">{p}</th>{states.map((st) => <td key={st} class="number">{live.filter((s) => s.provider === p && s.status === st).length}</td>)}</tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}

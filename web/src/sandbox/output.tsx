@@ -1,0 +1,78 @@
+// What came of a piece of code. All of it is from inside a sandbox: texts are shown
+// as texts, pictures as pictures, and HTML in a frame that can do nothing.
+
+import type { CodeResult, Execution } from "../api/forms";
+import { milliseconds, plain } from "../text";
+import { Blocked, Mark } from "../ui/marks";
+import { Failure } from "../ui/states";
+
+export interface Ran {
+  language: string;
+  code: string;
+  stdout: string;
+  stderr: string;
+  values: Record<string, string>[];
+  error: CodeResult["error"];
+  running: boolean;
+  execution?: Execution;
+  count?: number;
+  problem?: unknown;
+}
+
+export function Output({ ran, again }: { ran: Ran; again: () => void }) {
+  const x = ran.execution;
+  return (
+    <article class="cell" data-running={ran.running}>
+      <div class="cell-code">
+        <span class="quiet">{ran.language}{ran.count !== undefined && ` [${ran.count}]`}</span>
+        <pre><code>{ran.code}</code></pre>
+        <button type="button" class="small" onClick={again} aria-label="Edit again">Edit</button>
+      </div>
+      {ran.stdout && <pre class="out" aria-label="Output">{plain(ran.stdout)}</pre>}
+      {ran.stderr && <pre class="out err" aria-label="Errors">{plain(ran.stderr)}</pre>}
+      {ran.values.map((v, i) => <Value key={i} forms={v} />)}
+      {ran.error && (
+        <div class="raised" role="alert">
+          <strong>{ran.error.name}</strong>: {ran.error.value}
+          {ran.error.traceback && <pre>{plain(ran.error.traceback)}</pre>}
+        </div>
+      )}
+      {x?.refusal && <Blocked refusal={x.refusal} text={ran.code} />}
+      {ran.problem !== undefined && <Failure problem={ran.problem} />}
+      <p class="quiet cell-end">
+        {ran.running ? <><span class="spinner" aria-hidden="true" /> running</> : x && (
+          <><Mark word={x.status} /> exit code {x.exit_code} · {milliseconds(x.execution_time_ms)}{x.outcome !== "exited" && ` · ${x.outcome.replaceAll("_", " ")}`}{x.truncated && " · output was cut"}</>
+        )}
+      </p>
+    </article>
+  );
+}
+
+const base64 = /^[A-Za-z0-9+/=\s]+$/;
+const most = 8 << 20;
+
+function picture(forms: Record<string, string>): string | undefined {
+  const { png, jpeg, svg } = forms;
+  if (png && base64.test(png)) return `data:image/png;base64,${png.replace(/\s/g, "")}`;
+  if (jpeg && base64.test(jpeg)) return `data:image/jpeg;base64,${jpeg.replace(/\s/g, "")}`;
+  // As a picture an SVG runs no script and fetches nothing.
+  if (svg && svg.length < most) return `data:image/svg+xml,${encodeURIComponent(svg)}`;
+  return undefined;
+}
+
+function Value({ forms }: { forms: Record<string, string> }) {
+  const shown = picture(forms);
+  if (shown) return <img class="value" src={shown} alt={forms["text"] ? plain(forms["text"]).slice(0, 200) : "a picture that the code made"} />;
+  const html = forms["html"];
+  if (html && html.length < most) return <Frame html={html} />;
+  const text = forms["text"] ?? forms["markdown"] ?? forms["json"] ?? Object.values(forms)[0] ?? "";
+  return <pre class="out value">{plain(text)}</pre>;
+}
+
+const head = `<!doctype html><meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; img-src data:">
+<style>body{margin:8px;font:13px system-ui,sans-serif;color:#1b2330;background:#fff}table{border-collapse:collapse}td,th{border:1px solid #d5dbe3;padding:3px 8px;text-align:right}thead th{background:#f3f5f8}</style>`;
+
+// Frame has no origin, no script, no forms and no way to the page around it.
+function Frame({ html }: { html: string }) {
+  return <iframe class="value" sandbox="" title="HTML that the code made" srcdoc={head + html} loading="lazy" referrerpolicy="no-referrer" />;
+}
