@@ -1,7 +1,7 @@
 // The frame around every page.
 
 import type { ComponentType } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useErrorBoundary, useState } from "preact/hooks";
 import { listen, shortcuts } from "./keyboard";
 import { connected } from "./live";
 import { Data } from "./pages/data";
@@ -17,7 +17,7 @@ import { may, signOut, who } from "./session";
 import { isDark, turn } from "./theme";
 import { Confirmation, Dialog } from "./ui/dialog";
 import { attempt, Notices } from "./ui/notices";
-import { Empty, Waiting } from "./ui/states";
+import { Empty, Failure, Waiting } from "./ui/states";
 
 interface Place {
   name: string;
@@ -70,13 +70,20 @@ function Frame() {
       </header>
       <main id="main" tabIndex={-1}>
         {!connected.value && <p class="banner" role="alert">The server does not answer. What you see is the last that was known; this page goes on when the server is back.</p>}
-        {one ? <SandboxPage /> : Part ? <Part /> : <section class="page"><Empty title="There is no such page"><a class="button" href={to()}>Overview</a></Empty></section>}
+        {one ? <Guarded key={rest.value[0]} part={SandboxPage} /> : Part ? <Guarded key={page.value} part={Part} /> : <section class="page"><Empty title="There is no such page"><a class="button" href={to()}>Overview</a></Empty></section>}
       </main>
       {help && <Help close={() => setHelp(false)} />}
       <Confirmation />
       <Notices />
     </div>
   );
+}
+
+// Guarded shows what is wrong with a page in its place; the others go on.
+function Guarded({ part: Part }: { part: ComponentType }) {
+  const [fault, retry] = useErrorBoundary();
+  if (fault !== undefined) return <section class="page"><Failure problem={fault} again={retry} /></section>;
+  return <Part />;
 }
 
 function Help({ close }: { close: () => void }) {

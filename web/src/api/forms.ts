@@ -100,7 +100,7 @@ export interface Execution {
 
 export interface CodeResult extends Execution {
   success: boolean;
-  results: Record<string, string>[];
+  results: Record<string, string>[] | null;
   error: { name: string; value: string; traceback?: string; line?: number } | null;
   execution_count?: number;
   context_fresh: boolean;
@@ -149,7 +149,7 @@ export interface Trial {
   removed: number;
   bytes: number;
   truncated: boolean;
-  changes: { kind: string; path?: string; path_base64?: string; file?: FileEntry }[];
+  changes: { kind: string; path?: string; path_base64?: string; file?: FileEntry }[] | null;
   execution?: Execution;
 }
 

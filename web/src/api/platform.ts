@@ -54,9 +54,7 @@ export interface ProviderReport {
     why?: string;
     remedy?: string;
     isolation: Isolation;
-    networks: string[];
-    templates: string[];
-    powers: string[];
+    powers: string[] | null;
     notes?: string[];
   };
 }
@@ -138,8 +136,8 @@ export interface Run {
   run_id: string;
   state: string;
   status: "running" | "success" | "error" | "timeout";
-  columns: string[];
-  rows: unknown[][];
+  columns: string[] | null;
+  rows: unknown[][] | null;
   row_count: number;
   exec_time_ms: number;
   stdout_trunc: string;

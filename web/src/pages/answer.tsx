@@ -10,8 +10,9 @@ const shown = (v: unknown): string => (v === null ? "" : typeof v === "object" ?
 export function Answer({ run }: { run: Run }) {
   const asked = run.request.sql ?? run.request.python_code ?? "";
   const refusal = run.error?.refusal ?? run.decision?.refusal;
-  const columns: Column<{ at: number; row: unknown[] }>[] = run.columns.map((name, i) => ({
-    title: name, class: typeof run.rows[0]?.[i] === "number" ? "number" : "cut",
+  const rows = run.rows ?? [];
+  const columns: Column<{ at: number; row: unknown[] }>[] = (run.columns ?? []).map((name, i) => ({
+    title: name, class: typeof rows[0]?.[i] === "number" ? "number" : "cut",
     cell: ({ row }) => (row[i] === null ? <span class="quiet">null</span> : <bdi>{shown(row[i])}</bdi>),
   }));
   const took = Object.entries(run.timings ?? {}).map(([name, ms]) => `${name.replace(/_ms$/, "")} ${milliseconds(ms)}`).join(" · ");
@@ -24,7 +25,7 @@ export function Answer({ run }: { run: Run }) {
       {refusal ? <Blocked refusal={refusal} text={asked} /> : run.error && <div class="raised" role="alert"><strong>{run.error.type}</strong>: {plain(run.error.message)}</div>}
       {run.stdout_trunc && <pre class="out">{plain(run.stdout_trunc)}</pre>}
       {run.stderr_trunc && <pre class="out err">{plain(run.stderr_trunc)}</pre>}
-      {run.rows.length > 0 && <Rows label="Rows" rows={run.rows.map((row, at) => ({ at, row }))} columns={columns} id={(r) => String(r.at)} />}
+      {rows.length > 0 && <Rows label="Rows" rows={rows.map((row, at) => ({ at, row }))} columns={columns} id={(r) => String(r.at)} />}
       {run.decision?.tables && run.decision.tables.length > 0 && <p class="quiet">It named {run.decision.tables.join(", ")}.</p>}
       <details><summary>Capsule</summary><p class="quiet">All that is kept of this run: the question, the decision, the answer.</p><pre class="out follow" tabIndex={0}>{JSON.stringify({ ...run, rows: `${run.row_count} rows` }, null, 2)}</pre></details>
     </section>

@@ -33,7 +33,7 @@ export function Doctor() {
                         {p.capabilities.why && <p>{p.capabilities.why}</p>}{p.capabilities.remedy && <p class="quiet">{p.capabilities.remedy}</p>}</td>
                       <td>{p.capabilities.isolation.boundary || "–"}</td>
                       {limits.map((l) => <td key={l}>{p.capabilities.ready ? <LevelMark level={p.capabilities.isolation[l]} /> : "–"}</td>)}
-                      <td class="wrap quiet">{p.capabilities.powers.join(", ")}</td>
+                      <td class="wrap quiet">{(p.capabilities.powers ?? []).join(", ")}</td>
                     </tr>
                   ))}
                 </tbody>

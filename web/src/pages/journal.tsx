@@ -1,12 +1,15 @@
 // The journal: what was done, by whom, and how it went.
 
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { list } from "../api/http";
+import { get, list } from "../api/http";
 import type { JournalEvent } from "../api/forms";
 import { useAsked } from "../asked";
 import { Events } from "../journal/events";
 import { connected, hear } from "../live";
-import { Empty, Shown } from "../ui/states";
+import { may } from "../session";
+import { count } from "../text";
+import { Dialog } from "../ui/dialog";
+import { Empty, Failure, Shown, Waiting } from "../ui/states";
 
 const most = 5000;
 const kinds = ["session.", "process.", "context.", "file.", "snapshot.", "trial.", "volume.", "run.", "link.", "template.", "admin.", "egress."];
@@ -46,11 +49,36 @@ export function Journal() {
         </select>
         <label class="check"><input type="checkbox" checked={refused} onChange={(e) => setRefused(e.currentTarget.checked)} /> refused or failed</label>
         <label class="check"><input type="checkbox" checked={live} onChange={(e) => setLive(e.currentTarget.checked)} /> follow</label>
+        {may("admin") && <Chain />}
         {live && <span class="quiet" role="status">{connected.value ? "live" : "not connected"}</span>}
       </header>
       <Shown asked={asked} what="Reading the journal">
         {() => rows.length === 0 ? <Empty title="No line is like that" /> : <Events rows={rows} label="Journal" />}
       </Shown>
     </section>
+  );
+}
+
+interface Check {
+  lines: number;
+  problems: string[];
+}
+
+// Chain has the server check every line of the journal.
+function Chain() {
+  const [open, setOpen] = useState(false);
+  const asked = useAsked((s) => get<Check>("api/events/verify", {}, s), [open], { idle: !open });
+  return (
+    <>
+      <button type="button" onClick={() => setOpen(true)}>Verify the chain</button>
+      {open && (
+        <Dialog title="The chain of the journal" close={() => setOpen(false)}>
+          {asked.problem !== undefined && <Failure problem={asked.problem} />}
+          {!asked.value && asked.problem === undefined && <Waiting what="Checking every line" />}
+          {asked.value?.problems.length === 0 && <p role="status">{count(asked.value.lines)} lines, all good: none was changed, lost or moved.</p>}
+          {asked.value && asked.value.problems.length > 0 && <ul class="failure" role="alert">{asked.value.problems.map((p) => <li key={p}>{p}</li>)}</ul>}
+        </Dialog>
+      )}
+    </>
   );
 }

@@ -54,7 +54,7 @@ async function run(id: string, cell: Cell, step: (c: Cell) => void, stop: AbortS
         }
         case "result": {
           const r = event.data as CodeResult;
-          set({ running: false, execution: r, values: r.results, error: r.error, ...final(r), ...(r.execution_count !== undefined && { count: r.execution_count }) });
+          set({ running: false, execution: r, values: r.results ?? [], error: r.error, ...final(r), ...(r.execution_count !== undefined && { count: r.execution_count }) });
         }
       }
     }

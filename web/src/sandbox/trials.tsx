@@ -63,7 +63,7 @@ function Table({ session, again }: TabProps) {
           {t.execution?.refusal && <Blocked refusal={t.execution.refusal} text={command} />}
           {t.execution && <pre class="out">{plain(textOf(t.execution.stdout, t.execution.stdout_base64) + textOf(t.execution.stderr, t.execution.stderr_base64)) || "it wrote nothing"}</pre>}
           <ul class="changes">
-            {t.changes.map((c) => (
+            {(t.changes ?? []).map((c) => (
               <li key={c.path ?? c.path_base64}><Mark word={c.kind} tone={tones[c.kind] ?? "idle"} /> <code><bdi>{c.path ?? "(a name that is no text)"}</bdi></code> {c.file && c.file.type === "file" && <span class="quiet">{size(c.file.size)}</span>}</li>
             ))}
           </ul>

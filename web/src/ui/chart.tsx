@@ -18,6 +18,8 @@ interface Props {
   least?: number; // the top of the axis is at least this
 }
 
+const shortest = 60; // seconds that a chart shows at least
+
 const token = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 export default function Chart({ title, times, series, format, least = 1 }: Props) {
@@ -33,7 +35,7 @@ export default function Chart({ title, times, series, format, least = 1 }: Props
     plot.current = new uPlot(
       {
         width: b.clientWidth, height: 150, cursor: { y: false }, legend: { show: false }, padding: [8, 8, 0, 0],
-        scales: { y: { range: (_, __, most) => [0, Math.max(least, (most || 0) * 1.1)] } },
+        scales: { x: { range: (_, from, to) => [Math.min(from, to - shortest), to] }, y: { range: (_, __, most) => [0, Math.max(least, (most || 0) * 1.1)] } },
         axes: [{ ...axis, size: 26 }, { ...axis, size: 64, values: (_, ticks) => ticks.map(format) }],
         series: [{}, ...series.map((s) => ({ label: s.label, stroke: token(s.color), width: 1.5, fill: token(s.color) + "22", points: { show: false } }))],
       },

@@ -1,0 +1,126 @@
+// What goes wrong is said, and the console goes on.
+
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import type { Browser } from "playwright-core";
+import { browse, openTab, screen, Server, signIn, until } from "./rig";
+
+let server: Server;
+let browser: Browser;
+
+before(async () => {
+  server = await new Server().start();
+  browser = await browse();
+});
+
+after(async () => {
+  await browser?.close();
+  await server?.close();
+});
+
+test("a wrong key, and one that has expired", async () => {
+  const { page } = await openTab(browser);
+  await page.goto(server.url);
+  await page.getByLabel("Key").fill("not a key");
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.getByText("This key opens nothing").waitFor();
+  await page.getByLabel("Key").fill("kein Schlüssel");
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.getByRole("alert").getByText(/letters that no key has|opens nothing/).waitFor();
+
+  const short = await server.api<{ secret: string }>("POST", "/api/keys", { name: "short", scopes: ["sandbox:read"], ttl_seconds: 3 });
+  await page.getByLabel("Key").fill(short.secret);
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.getByRole("navigation", { name: "Pages" }).waitFor();
+  assert.equal(await page.getByRole("link", { name: "Keys and tenants" }).count(), 0, "who may not is shown the keys");
+  await page.getByText(/expired|not signed in/).waitFor();
+  await page.getByLabel("Key").waitFor();
+  await page.context().close();
+});
+
+test("a link that was used says so", async () => {
+  const { page } = await openTab(browser);
+  const { url } = await server.api<{ url: string }>("POST", "/api/login-links", {});
+  await page.goto(url);
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.getByRole("navigation", { name: "Pages" }).waitFor();
+  const again = await page.goto(url);
+  assert.equal(again?.status(), 401);
+  await page.context().close();
+});
+
+test("a server that starts again while a terminal is open", async () => {
+  const { page } = await openTab(browser);
+  const id = await server.sandbox();
+  await signIn(page, server, `#/sandboxes/${id}/terminal`);
+  await page.locator("[data-state=open]").waitFor();
+  await until("a prompt", async () => (await screen(page)).includes("$"));
+  await page.locator(".terminal-box").click();
+  await page.keyboard.type("echo kept > before; echo $((40+2))\n");
+  await until("the answer", async () => (await screen(page)).includes("42"));
+  await server.stop();
+  await page.locator("[data-state=lost]").waitFor();
+  await page.getByText("The server does not answer.").waitFor();
+  await server.start(new URL(server.url).host);
+  await until("the new shell", async () => (await screen(page)).includes("connected again"));
+  await page.locator("[data-state=open]").waitFor();
+  await page.keyboard.type("cat before\n");
+  await until("the old file", async () => (await screen(page)).split("\n").some((l) => l.trim() === "kept"));
+  await page.getByText("The server does not answer.").waitFor({ state: "detached" });
+  await page.context().close();
+});
+
+test("100 MB of output leave the page answering", async () => {
+  const { page } = await openTab(browser);
+  const id = await server.sandbox();
+  await signIn(page, server, `#/sandboxes/${id}/terminal`);
+  await page.locator("[data-state=open]").waitFor();
+  await until("a prompt", async () => (await screen(page)).includes("$"));
+  await page.locator(".terminal-box").click();
+  await page.keyboard.type("yes 0123456789012345678901234567890123456789 | head -c 100000000; echo; echo the end of $((50*2)) MB\n");
+  let slowest = 0;
+  await until("the end", async () => {
+    const asked = Date.now();
+    const text = await screen(page);
+    slowest = Math.max(slowest, Date.now() - asked);
+    return text.includes("the end of 100 MB");
+  }, 120_000);
+  assert.ok(slowest < 3000, `the page did not answer for ${slowest} ms`);
+  await page.getByRole("link", { name: "About", exact: true }).click();
+  await page.getByRole("heading", { name: "What is enforced" }).waitFor();
+  await page.context().close();
+});
+
+test("names of 255 bytes, and from right to left", async () => {
+  const { page, faults } = await openTab(browser);
+  const id = await server.sandbox({ user_id: "مستخدم‮gnp.exe", project_name: "שלום" });
+  for (const name of ["n".repeat(255), "مرحبا بالعالم.txt", "‮txt.exe", "𝕬".repeat(63), "new\nline", "-rf", "..."]) {
+    const at = new URL(`${server.url}/api/sandboxes/${id}/files`);
+    at.searchParams.set("path", `/workspace/${name}`);
+    const answer = await fetch(at, { method: "PUT", headers: { Authorization: `Bearer ${server.key}` }, body: name });
+    assert.equal(answer.status, 204, `${name}: ${await answer.text()}`);
+  }
+  await signIn(page, server, `#/sandboxes/${id}/files`);
+  for (const name of ["n".repeat(255), "مرحبا", "-rf"]) {
+    await page.getByRole("treeitem").filter({ hasText: name }).last().getByRole("button").click();
+    await page.getByRole("textbox", { name: /^Content of/ }).filter({ hasText: name }).waitFor();
+  }
+  const wide = await page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth");
+  assert.equal(wide, 0, "a long name makes the page wider than the window");
+  assert.deepEqual(faults, []);
+  await page.context().close();
+});
+
+test("a sandbox that is destroyed while it is open", async () => {
+  const { page } = await openTab(browser);
+  const id = await server.sandbox();
+  await signIn(page, server, `#/sandboxes/${id}/terminal`);
+  await page.locator("[data-state=open]").waitFor();
+  await server.api("DELETE", `/api/sandboxes/${id}`);
+  await page.getByText(/This sandbox (was destroyed|is over)/).waitFor();
+  await page.goto(`${server.url}/#/sandboxes/06abcdefghjkmnpqrstvwxyz00`);
+  await page.getByText(/There is no such sandbox|malformed/).waitFor();
+  await page.goto(`${server.url}/#/nothing/of/the%zzkind`);
+  await page.getByRole("heading", { name: "Overview" }).waitFor();
+  await page.context().close();
+});

@@ -1,0 +1,157 @@
+// What comes out of a sandbox is hostile: no script in it runs, wherever it stands.
+
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import type { Browser } from "playwright-core";
+import { browse, openTab, Server, signIn, until, write, type Tab } from "./rig";
+
+let server: Server;
+let browser: Browser;
+let tab: Tab;
+let id: string;
+
+// Each of these runs where a text is taken for HTML.
+const scripts = [`<img src=x onerror="top.ran=1">`, `<script>top.ran=1</script>`, `<svg onload="top.ran=1">`, `"><script>top.ran=1</script>`, `javascript:top.ran=1`];
+const script = scripts.join("");
+
+before(async () => {
+  server = await new Server().start();
+  browser = await browse();
+  tab = await openTab(browser);
+  id = await server.sandbox({ project_name: scripts[0], user_id: scripts[1], thread_id: scripts[3], metadata: { label: scripts[2] } });
+  await signIn(tab.page, server, `#/sandboxes/${id}`);
+});
+
+after(async () => {
+  await browser?.close();
+  await server?.close();
+});
+
+// quiet waits until what was drawn had its chance, and looks whether it ran.
+async function quiet(what: string): Promise<void> {
+  await tab.page.evaluate("new Promise((done) => requestAnimationFrame(() => setTimeout(done, 100)))");
+  assert.equal(await tab.page.evaluate("window.ran"), undefined, `script in ${what} ran`);
+}
+
+test("in words that a caller gave", async () => {
+  const { page } = tab;
+  await page.getByText(scripts[1] ?? "").first().waitFor();
+  await quiet("the facts of a sandbox");
+  await page.goto(`${server.url}/#/sandboxes`);
+  await page.locator("td").filter({ hasText: scripts[0] ?? "" }).first().waitFor();
+  await quiet("the table");
+});
+
+test("in names and content of files", async () => {
+  const { page } = tab;
+  const names = scripts.map((s) => s.replaceAll("/", "∕"));
+  for (const [i, name] of names.entries()) {
+    const at = new URL(`${server.url}/api/sandboxes/${id}/files`);
+    at.searchParams.set("path", name + (i % 2 ? ".html" : ".svg"));
+    const answer = await fetch(at, { method: "PUT", headers: { Authorization: `Bearer ${server.key}` }, body: `<svg xmlns="http://www.w3.org/2000/svg">${script}</svg>` });
+    assert.equal(answer.status, 204);
+  }
+  await page.goto(`${server.url}/#/sandboxes/${id}/files`);
+  for (const name of names) {
+    await page.getByRole("treeitem").filter({ hasText: name }).last().getByRole("button").click();
+    await page.getByRole("textbox", { name: /^Content of/ }).waitFor();
+    await quiet(`the file ${name}`);
+  }
+});
+
+test("in output, errors and every form of a value", async () => {
+  const { page } = tab;
+  await page.goto(`${server.url}/#/sandboxes/${id}/code`);
+  const code = `
+import sys
+bad = ${JSON.stringify(script)}
+print(bad); print(bad, file=sys.stderr)
+class Shown:
+    def __init__(self, forms): self.forms = forms
+    def _repr_mimebundle_(self, include=None, exclude=None): return self.forms
+try:
+    from IPython.display import display
+except ImportError:
+    display = globals().get("display", print)
+for kind in ("text/html", "image/svg+xml", "text/markdown", "text/latex", "application/json", "application/javascript", "text/plain"):
+    display(Shown({kind: bad}))
+raise ValueError(bad)
+`;
+  await write(page, "Code", code);
+  await page.keyboard.press("Control+Enter");
+  await page.locator(".raised").waitFor();
+  await quiet("a result");
+});
+
+test("HTML of a value has no way out of its frame", async () => {
+  const { page } = tab;
+  const code = `
+class Page:
+    def _repr_html_(self):
+        return """<p id=here>shown</p><a id=link href="${server.url}/" target=_top>go</a>
+        <form action="${server.url}/logout" method=post><button id=send>send</button></form><img src="${server.url}/api/stats">
+        <meta http-equiv=refresh content="0;url=${server.url}/health"><base href="https://example.com/"><iframe src="${server.url}/"></iframe>${script}"""
+Page()
+`;
+  await write(page, "Code", code);
+  await page.keyboard.press("Control+Enter");
+  const frame = page.locator("iframe.value").last();
+  await frame.waitFor();
+  await page.frameLocator("iframe.value").last().getByText("shown").waitFor();
+  assert.equal(await frame.getAttribute("sandbox"), "");
+  const inner = page.frameLocator("iframe.value").last();
+  for (const name of ["#link", "#send"]) {
+    // By the mouse: no script runs in there, not even one of the tests.
+    await frame.scrollIntoViewIfNeeded();
+    const at = await inner.locator(name).boundingBox();
+    assert.ok(at, `${name} is not shown`);
+    await page.mouse.click(at.x + at.width / 2, at.y + at.height / 2);
+  }
+  await quiet("a frame");
+  assert.ok(page.url().startsWith(`${server.url}/#/sandboxes/`), `the page went to ${page.url()}`);
+  await page.getByRole("navigation", { name: "Pages" }).waitFor(); // still signed in
+  for (const f of page.frames().slice(1)) assert.ok(/^about:srcdoc$|^chrome-error:/.test(f.url()) || f.url() === "" || f.url() === "about:blank", `a frame went to ${f.url()}`);
+});
+
+test("in what a terminal is told", async () => {
+  const { page } = tab;
+  await page.goto(`${server.url}/#/sandboxes/${id}/terminal`);
+  await page.locator("[data-state=open]").waitFor();
+  await page.locator(".terminal-box").click();
+  await page.keyboard.type(`printf '\\033]0;%s\\007%s\\033]8;;javascript:top.ran=1\\007link\\033]8;;\\007\\n' '<b>' '${scripts[0]?.replaceAll("'", "")}'\n`);
+  await until("the text", async () => (await page.locator(".xterm-rows").innerText()).includes("onerror"));
+  await quiet("the terminal");
+});
+
+test("a preview cannot reach the console", async () => {
+  const { page, context } = tab;
+  const html = `<body><script>
+    const url = ${JSON.stringify(server.url)};
+    Promise.allSettled([fetch(url + "/api/stats", { credentials: "include" }).then((r) => r.text()), fetch(url + "/api/whoami", { credentials: "include", mode: "no-cors" }).then((r) => r.type + r.status)])
+      .then((all) => { document.body.textContent = JSON.stringify({ all, cookie: document.cookie, opener: window.opener === null, storage: Object.keys(sessionStorage) }); document.title = "done"; });
+  </script>`;
+  await server.api("POST", `/api/sandboxes/${id}/processes`, { command: ["python3", "-c", `
+import http.server
+class H(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200); self.send_header("Content-Type", "text/html"); self.end_headers(); self.wfile.write(${JSON.stringify(html)}.encode())
+http.server.HTTPServer(("127.0.0.1", 3000), H).serve_forever()`] });
+  await page.goto(`${server.url}/#/sandboxes/${id}/ports`);
+  await page.getByLabel("Port inside").fill("3000");
+  await page.getByRole("button", { name: "Make a link" }).click();
+  const link = page.getByRole("link", { name: "Open port 3000" });
+  await link.waitFor();
+  const [other] = await Promise.all([context.waitForEvent("page"), link.click()]);
+  await until("the preview", async () => {
+    if ((await other.title()) === "done") return true;
+    if (!(await other.content()).includes("<script>")) await other.reload(); // nobody listened yet
+    return false;
+  });
+  const found = JSON.parse(await other.locator("body").innerText()) as { all: { status: string; value?: string }[]; cookie: string; opener: boolean; storage: string[] };
+  assert.equal(found.all[0]?.status, "rejected", "a preview read the API");
+  assert.ok(found.all[1]?.status === "rejected" || found.all[1]?.value === "opaque0");
+  assert.equal(found.opener, true, "a preview has its opener");
+  assert.deepEqual(found.storage, []);
+  assert.ok(!found.cookie.includes("cove_console"), found.cookie);
+  assert.equal(await page.evaluate("document.cookie"), "", "a script can read the cookie");
+});

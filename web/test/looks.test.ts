@@ -1,0 +1,131 @@
+// Everybody can use it: what axe finds, on a phone, and with many rows.
+
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { after, before, test } from "node:test";
+import type { Browser, Page } from "playwright-core";
+import { browse, openTab, Server, signIn, until } from "./rig";
+
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const sandboxes = 1000;
+
+let server: Server;
+let browser: Browser;
+let id: string;
+
+before(async () => {
+  // Pretend sandboxes: there are many.
+  server = await new Server({ SANDBOX_PROVIDER: "fake", MSB_MAX_SESSIONS: String(sandboxes), MSB_MAX_TOTAL_MEMORY_MB: "67108864" }).start();
+  browser = await browse();
+  let left = sandboxes;
+  const open = async () => {
+    while (left-- > 0) id = await server.sandbox({ user_id: `user-${left % 7}`, thread_id: `thread-${left}`, project_name: `project-${left % 3}` });
+  };
+  await Promise.all(Array.from({ length: 8 }, open));
+});
+
+after(async () => {
+  await browser?.close();
+  await server?.close();
+});
+
+interface Found {
+  violations: { id: string; impact: string; help: string; nodes: { target: string[]; failureSummary: string }[] }[];
+}
+
+async function accessible(page: Page, where: string): Promise<void> {
+  const found = (await page.evaluate(`${axe}; axe.run(document, { resultTypes: ["violations"] })`)) as Found;
+  const serious = found.violations.filter((v) => v.impact === "serious" || v.impact === "critical");
+  assert.deepEqual(serious.map((v) => `${where}: ${v.id}: ${v.help}: ${v.nodes.slice(0, 3).map((n) => n.target.join(" ") + " " + n.failureSummary).join("; ")}`), []);
+}
+
+const places = (one: string): [string, string | RegExp][] => [
+  ["overview", "Overview"], ["sandboxes", "Sandboxes"], ["data", "Runs and data"], ["journal", "Journal"], ["keys", "Keys and tenants"], ["doctor", "Doctor"],
+  ...["about", "code", "files", "processes", "usage", "ports", "network", "trial", "timeline", "terminal"].map((t): [string, RegExp] => [`sandboxes/${one}/${t}`, new RegExp(one)]),
+];
+
+for (const theme of ["light", "dark"] as const) {
+  test(`axe finds nothing serious, ${theme}`, async () => {
+    const { page, faults } = await openTab(browser, { theme });
+    await page.goto(server.url);
+    await page.getByLabel("Key").waitFor();
+    await accessible(page, "sign in");
+    await signIn(page, server);
+    for (const [place, title] of places(id)) {
+      await page.goto(`${server.url}/#/${place}`);
+      await page.getByRole("heading", { name: title, level: 1 }).waitFor();
+      await page.locator(".waiting").first().waitFor({ state: "detached" });
+      await accessible(page, place);
+    }
+    await page.goto(`${server.url}/#/sandboxes`);
+    await page.getByRole("button", { name: "New sandbox" }).click();
+    await page.getByRole("dialog").waitFor();
+    await accessible(page, "the form");
+    assert.deepEqual(faults, []);
+    await page.context().close();
+  });
+}
+
+test("a phone shows each page without scrolling sideways", async () => {
+  const { page } = await openTab(browser, { width: 390, height: 780 });
+  await signIn(page, server);
+  for (const [place, title] of places(id)) {
+    await page.goto(`${server.url}/#/${place}`);
+    await page.getByRole("heading", { name: title, level: 1 }).waitFor();
+    const over = await page.evaluate("Math.max(document.documentElement.scrollWidth, document.querySelector('main').scrollWidth) - innerWidth");
+    assert.ok(Number(over) <= 0, `${place} is ${String(over)} pixels wider than the window`);
+  }
+  await page.context().close();
+});
+
+test("first content comes within a second", async () => {
+  const { page } = await openTab(browser);
+  await signIn(page, server);
+  const paints: number[] = [];
+  for (let i = 0; i < 3; i++) {
+    await page.reload();
+    await page.getByRole("heading", { name: "Overview" }).waitFor();
+    paints.push(Number(await page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")));
+  }
+  console.log("first content after", paints.map((p) => Math.round(p)).join(", "), "ms");
+  assert.ok(Math.min(...paints) < 1000, `it took ${paints.join(", ")} ms`);
+  await page.context().close();
+});
+
+interface Frames {
+  all: number;
+  late: number;
+  median: number;
+  worst: number;
+}
+
+test("1,000 rows scroll without dropped frames", async () => {
+  const { page } = await openTab(browser);
+  await signIn(page, server, "#/sandboxes");
+  await page.getByText(`${sandboxes} of ${sandboxes}`).waitFor();
+  await until("the rows", async () => (await page.locator("tr[data-row]").count()) > 10);
+  // A frame is dropped when what the page does for it takes longer than a frame.
+  const frames = (await page.evaluate(`(async () => {
+    const box = document.querySelector(".rows"), work = [];
+    for (let i = 0; i < 120; i++) {
+      await new Promise((next) => requestAnimationFrame(next));
+      const began = performance.now();
+      box.scrollTop += 280;
+      box.dispatchEvent(new Event("scroll"));
+      await Promise.resolve();
+      await new Promise((next) => { const c = new MessageChannel(); c.port1.onmessage = next; requestAnimationFrame(() => c.port2.postMessage(0)); });
+      box.offsetHeight;
+      work.push(performance.now() - began);
+    }
+    work.sort((a, b) => a - b);
+    return { all: work.length, late: work.filter((w) => w > 50).length, median: work[60], worst: work.at(-1) };
+  })()`)) as Frames;
+  console.log("frames:", JSON.stringify(frames));
+  assert.ok(await page.evaluate("document.querySelector('.rows').scrollTop > 30000"), "it did not scroll to the end");
+  assert.ok((await page.locator("tr[data-row]").count()) < 100, "rows that nobody sees are in the document");
+  assert.ok(frames.late <= frames.all / 20, `${frames.late} of ${frames.all} frames came late`);
+  await page.getByLabel("Search sandboxes").fill("thread-999");
+  await page.getByText(`1 of ${sandboxes}`).waitFor();
+  await page.context().close();
+});
