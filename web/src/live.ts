@@ -56,9 +56,13 @@ async function follow(signal: AbortSignal): Promise<void> {
       }
     } catch (problem) {
       if (signal.aborted) return;
-      if (problem instanceof Problem && problem.body.status >= 400 && problem.body.status < 500) {
+      if (problem instanceof Problem && problem.body.code === "denied") {
         void polling(signal); // this key may not read the journal
         return;
+      }
+      if (problem instanceof Problem && problem.signedOut) {
+        await recall();
+        continue;
       }
     }
     if (signal.aborted) return;

@@ -19,7 +19,7 @@ export interface Wire {
 interface Note {
   type: "exit" | "error";
   result?: Execution;
-  error?: { error: string; remedy?: string };
+  error?: { code: string; error: string; remedy?: string };
 }
 
 interface Ends {
@@ -37,6 +37,7 @@ export function connect(id: string, ends: Ends): Wire {
   let socket: WebSocket | undefined;
   let closed = false;
   let failures = 0;
+  let reason: string | undefined; // that the server gave
   let due: ReturnType<typeof setTimeout> | undefined;
 
   const end = (how: string) => {
@@ -47,12 +48,14 @@ export function connect(id: string, ends: Ends): Wire {
   const note = (text: string) => {
     const n = JSON.parse(text) as Note;
     if (n.type === "exit") end(howEnded(n.result));
+    else if (n.error?.code === "unavailable" || n.error?.code === "unauthenticated") reason = n.error.error; // the server goes, or the sign-in is over: try again
     else end([n.error?.error, n.error?.remedy].filter(Boolean).join(" – "));
   };
 
   const lost = async () => {
     if (closed) return;
-    let why = "the connection was lost";
+    let why = reason ?? "the connection was lost";
+    reason = undefined;
     try {
       const s = await sandbox(id);
       if (s.status !== "running") return end(`the sandbox is ${s.status}`);
