@@ -45,6 +45,9 @@ func (c *call) terminal() error {
 	if err != nil {
 		return err
 	}
+	if p.PID == 0 {
+		return c.refusedTerminal(p)
+	}
 	// The terminal is its client's: it must not stay behind, whatever happens.
 	defer c.hangUp(p.PID)
 	conn, err := websocket.Accept(c.w, c.r, nil)
@@ -62,6 +65,22 @@ func (c *call) terminal() error {
 	cancel()
 	drop()
 	parts.Wait()
+	return nil
+}
+
+// refusedTerminal tells the client that policy did not let the program begin, as of
+// any other program: by how it ended.
+func (c *call) refusedTerminal(p *cove.ProcessInfo) error {
+	conn, err := websocket.Accept(c.w, c.r, nil)
+	if err != nil {
+		return nil // Accept has answered
+	}
+	defer conn.CloseNow() //nolint:errcheck // closed already where all went well
+	note := terminalNote{Type: "exit"}
+	if p.Result != nil {
+		note.Result = new(wire.ExecutionOf(p.Result))
+	}
+	c.lastNote(c.r.Context(), conn, note)
 	return nil
 }
 

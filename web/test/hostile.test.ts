@@ -38,7 +38,7 @@ test("in words that a caller gave", async () => {
   await page.getByText(scripts[1] ?? "").first().waitFor();
   await quiet("the facts of a sandbox");
   await page.goto(`${server.url}/#/sandboxes`);
-  await page.locator("td").filter({ hasText: scripts[0] ?? "" }).first().waitFor();
+  await page.getByRole("cell").filter({ hasText: scripts[0] ?? "" }).first().waitFor();
   await quiet("the table");
 });
 

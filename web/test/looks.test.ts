@@ -95,36 +95,39 @@ test("first content comes within a second", async () => {
 
 interface Frames {
   all: number;
-  late: number;
-  median: number;
-  worst: number;
+  late: number; // those whose work took longer than a frame has
+  median: number; // milliseconds of work
+  interval: number; // the median between two frames
 }
 
 test("1,000 rows scroll without dropped frames", async () => {
   const { page } = await openTab(browser);
   await signIn(page, server, "#/sandboxes");
   await page.getByText(`${sandboxes} of ${sandboxes}`).waitFor();
-  await until("the rows", async () => (await page.locator("tr[data-row]").count()) > 10);
-  // A frame is dropped when what the page does for it takes longer than a frame.
+  await until("the rows", async () => (await page.locator("[data-row]").count()) > 10);
+  // A frame is dropped when what the page does for it takes longer than a frame: that
+  // is measured, and not when the frame came, which other work on the machine decides.
   const frames = (await page.evaluate(`(async () => {
-    const box = document.querySelector(".rows"), work = [];
-    for (let i = 0; i < 120; i++) {
-      await new Promise((next) => requestAnimationFrame(next));
+    const box = document.querySelector(".rows"), work = [], gaps = [];
+    let last;
+    while (box.scrollTop + box.clientHeight < box.scrollHeight && work.length < 600) {
+      const at = await new Promise((next) => requestAnimationFrame(next));
+      if (last !== undefined) gaps.push(at - last);
+      last = at;
       const began = performance.now();
-      box.scrollTop += 280;
+      box.scrollTop += 120;
       box.dispatchEvent(new Event("scroll"));
       await Promise.resolve();
-      await new Promise((next) => { const c = new MessageChannel(); c.port1.onmessage = next; requestAnimationFrame(() => c.port2.postMessage(0)); });
-      box.offsetHeight;
+      box.offsetHeight; // laid out
       work.push(performance.now() - began);
     }
-    work.sort((a, b) => a - b);
-    return { all: work.length, late: work.filter((w) => w > 50).length, median: work[60], worst: work.at(-1) };
+    const middle = (all) => all.toSorted((a, b) => a - b)[all.length >> 1];
+    return { all: work.length, late: work.filter((w) => w > 1000 / 60).length, median: middle(work), interval: middle(gaps) };
   })()`)) as Frames;
   console.log("frames:", JSON.stringify(frames));
-  assert.ok(await page.evaluate("document.querySelector('.rows').scrollTop > 30000"), "it did not scroll to the end");
-  assert.ok((await page.locator("tr[data-row]").count()) < 100, "rows that nobody sees are in the document");
-  assert.ok(frames.late <= frames.all / 20, `${frames.late} of ${frames.all} frames came late`);
+  assert.ok(frames.all > 200 && frames.all < 600, `${frames.all} frames to the end of the table`);
+  assert.ok((await page.locator("[data-row]").count()) < 100, "rows that nobody sees are in the document");
+  assert.ok(frames.median < 1000 / 60, `a frame takes ${frames.median} ms`);
   await page.getByLabel("Search sandboxes").fill("thread-999");
   await page.getByText(`1 of ${sandboxes}`).waitFor();
   await page.context().close();

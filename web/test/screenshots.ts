@@ -20,7 +20,7 @@ async function shoot(page: Page, name: string): Promise<void> {
   await page.screenshot({ path: join(to, `${name}.png`) });
 }
 
-async function tour(page: Page, server: Server, id: string, theme: string): Promise<void> {
+async function tour(page: Page, server: Server, id: string, strict: string, still: string, theme: string): Promise<void> {
   const go = (place: string) => page.goto(`${server.url}/#/${place}`);
   const shot = (name: string) => shoot(page, `${name}-${theme}`);
   await page.goto(server.url);
@@ -31,7 +31,7 @@ async function tour(page: Page, server: Server, id: string, theme: string): Prom
   await page.waitForTimeout(4500);
   await shot("overview");
   await go("sandboxes");
-  await page.locator("tr[data-row]").first().waitFor();
+  await page.locator("[data-row]").first().waitFor();
   await page.waitForTimeout(1000);
   await shot("sandboxes");
   await page.getByRole("button", { name: "New sandbox" }).click();
@@ -48,12 +48,12 @@ async function tour(page: Page, server: Server, id: string, theme: string): Prom
   for (const code of [plot, table]) {
     await write(page, "Code", code);
     await page.keyboard.press("Control+Enter");
-    await page.locator("article[data-running=false]").last().waitFor();
-    await page.getByRole("button", { name: "Run", exact: true }).waitFor();
+    await page.locator("article[data-running=true]").waitFor({ state: "detached" });
     await page.waitForTimeout(500);
   }
   await page.locator("article").first().scrollIntoViewIfNeeded();
   await shot("code");
+  await go(`sandboxes/${strict}/code`);
   await page.getByLabel("Language").selectOption("command");
   await write(page, "Code", "echo fine; sudo cat /etc/shadow");
   await page.keyboard.press("Control+Enter");
@@ -70,8 +70,8 @@ async function tour(page: Page, server: Server, id: string, theme: string): Prom
     await go(`sandboxes/${id}/${tab}`);
     await shot(tab);
   }
-  await go(`sandboxes/${id}/trial`);
-  await page.getByLabel("Command to try").fill("echo changed >> report.py; touch new; mkdir -p out; date > out/when");
+  await go(`sandboxes/${still}/trial`);
+  await page.getByLabel("Command to try").fill("echo one > new; mkdir -p out; echo two > out/when");
   await page.getByRole("button", { name: "Try", exact: true }).click();
   await page.getByRole("button", { name: "Commit" }).waitFor();
   await shot("trial");
@@ -94,13 +94,15 @@ async function tour(page: Page, server: Server, id: string, theme: string): Prom
 const server = await new Server({ POOL_SIZE: "2" }).start();
 const browser = await browse();
 try {
-  const id = await server.sandbox({ user_id: "ada", thread_id: "analysis", project_name: "sales", policy: "agent-bash" });
-  for (const [user, project] of [["grace", "sales"], ["linus", "forecast"], ["ada", "forecast"]]) await server.sandbox({ user_id: user, project_name: project, flavor: "small" });
+  const id = await server.sandbox({ user_id: "ada", thread_id: "analysis", project_name: "sales" });
+  const strict = await server.sandbox({ user_id: "ada", thread_id: "shell", policy: "agent-bash" });
+  const still = await server.sandbox({ user_id: "grace", project_name: "sales" });
+  for (const [user, project] of [["linus", "forecast"], ["ada", "forecast"]]) await server.sandbox({ user_id: user, project_name: project, flavor: "small" });
   await server.api("POST", `/api/sandboxes/${id}/execute`, { command: "mkdir -p data; printf 'a,b\\n1,2\\n' > data/in.csv; printf 'import csv\\n\\nwith open(\"data/in.csv\") as f:\\n    for row in csv.reader(f):\\n        print(row)\\n' > report.py" });
   await server.api("POST", `/api/sandboxes/${id}/processes`, { command: "while true; do echo tick; sleep 1; done" });
   for (const theme of ["light", "dark"] as const) {
     const { page } = await openTab(browser, { theme });
-    await tour(page, server, id, theme);
+    await tour(page, server, id, strict, still, theme);
     await page.context().close();
   }
   const { page } = await openTab(browser, { width: 390, height: 780 });

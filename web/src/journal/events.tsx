@@ -10,14 +10,14 @@ import { Mark } from "../ui/marks";
 import { Rows, type Column } from "../ui/rows";
 
 const columns: Column<JournalEvent>[] = [
-  { title: "Line", class: "number", cell: (e) => e.seq },
-  { title: "Time", cell: (e) => <time dateTime={e.time} title={moment(e.time)}>{clock(e.time)}</time> },
+  { title: "Line", width: 70, class: "number", cell: (e) => e.seq },
+  { title: "Time", width: 90, cell: (e) => <time dateTime={e.time} title={moment(e.time)}>{clock(e.time)}</time> },
   { title: "What", class: "grow cut", cell: (e) => <code>{e.kind}</code> },
-  { title: "Phase", class: "minor", cell: (e) => e.phase },
-  { title: "How", cell: (e) => <How event={e} /> },
-  { title: "By", class: "minor cut", cell: (e) => <bdi>{e.principal}</bdi> },
-  { title: "Sandbox", class: "cut minor", cell: (e) => e.session_id && <a href={to("sandboxes", e.session_id)} onClick={(x) => x.stopPropagation()}><code>{e.session_id}</code></a> },
-  { title: "Took", class: "number minor", cell: (e) => (e.wall_ms === undefined ? "" : milliseconds(e.wall_ms)) },
+  { title: "Phase", width: 90, class: "minor", cell: (e) => e.phase },
+  { title: "How", width: 110, cell: (e) => <How event={e} /> },
+  { title: "By", width: 200, class: "minor cut", cell: (e) => <bdi>{e.principal}</bdi> },
+  { title: "Sandbox", width: 220, class: "cut minor", cell: (e) => e.session_id && <a href={to("sandboxes", e.session_id)} onClick={(x) => x.stopPropagation()}><code>{e.session_id}</code></a> },
+  { title: "Took", width: 80, class: "number minor", cell: (e) => (e.wall_ms === undefined ? "" : milliseconds(e.wall_ms)) },
 ];
 
 function How({ event: e }: { event: JournalEvent }) {

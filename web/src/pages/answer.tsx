@@ -12,7 +12,7 @@ export function Answer({ run }: { run: Run }) {
   const refusal = run.error?.refusal ?? run.decision?.refusal;
   const rows = run.rows ?? [];
   const columns: Column<{ at: number; row: unknown[] }>[] = (run.columns ?? []).map((name, i) => ({
-    title: name, class: typeof rows[0]?.[i] === "number" ? "number" : "cut",
+    title: name, width: 130, class: typeof rows[0]?.[i] === "number" ? "number" : "cut",
     cell: ({ row }) => (row[i] === null ? <span class="quiet">null</span> : <bdi>{shown(row[i])}</bdi>),
   }));
   const took = Object.entries(run.timings ?? {}).map(([name, ms]) => `${name.replace(/_ms$/, "")} ${milliseconds(ms)}`).join(" · ");

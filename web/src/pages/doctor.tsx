@@ -48,10 +48,10 @@ export function Doctor() {
 }
 
 const columns: Column<Finding & { number: number }>[] = [
-  { title: "", cell: (f) => <Mark word={f.skipped ? "not tried" : f.held ? "held" : "got through"} tone={f.skipped ? "idle" : f.held ? "good" : "bad"} /> },
-  { title: "Attack", cell: (f) => f.attack },
+  { title: "", width: 100, cell: (f) => <Mark word={f.skipped ? "not tried" : f.held ? "held" : "got through"} tone={f.skipped ? "idle" : f.held ? "good" : "bad"} /> },
+  { title: "Attack", width: 150, cell: (f) => f.attack },
   { title: "What was tried", class: "grow cut", cell: (f) => f.try },
-  { title: "Via", class: "minor", cell: (f) => f.via },
+  { title: "Via", width: 110, class: "minor", cell: (f) => f.via },
   { title: "What stopped it", class: "cut", cell: (f) => f.skipped ?? f.detail ?? f.by },
 ];
 

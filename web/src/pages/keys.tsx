@@ -30,13 +30,13 @@ export function Keys() {
   });
   const columns: Column<Key>[] = [
     { title: "Name", class: "grow cut", cell: (k) => <bdi>{k.name || k.key_id}</bdi> },
-    { title: "State", cell: (k) => <Mark word={state(k)} tone={state(k) === "good" ? "good" : "idle"} /> },
-    { title: "Tenant", class: "cut", cell: (k) => <button type="button" class="link" onClick={() => setTenant(k.tenant)}>{k.tenant}</button> },
+    { title: "State", width: 90, cell: (k) => <Mark word={state(k)} tone={state(k) === "good" ? "good" : "idle"} /> },
+    { title: "Tenant", width: 120, class: "cut", cell: (k) => <button type="button" class="link" onClick={() => setTenant(k.tenant)}>{k.tenant}</button> },
     { title: "Scopes", class: "minor cut", cell: (k) => k.scopes.join(" ") },
     { title: "Limits", class: "minor cut", cell: (k) => limitsOf(k) },
-    { title: "Made", class: "minor", cell: (k) => ago(k.created_at) },
-    { title: "Expires", class: "minor", cell: (k) => (k.expires_at ? moment(k.expires_at) : "never") },
-    { title: "Do", class: "actions", cell: (k) => state(k) === "good" && <button type="button" class="small danger" aria-label={`Revoke ${k.name || k.key_id}`} onClick={() => revoke(k)}>Revoke</button> },
+    { title: "Made", width: 120, class: "minor", cell: (k) => ago(k.created_at) },
+    { title: "Expires", width: 170, class: "minor", cell: (k) => (k.expires_at ? moment(k.expires_at) : "never") },
+    { title: "Do", width: 90, class: "actions", cell: (k) => state(k) === "good" && <button type="button" class="small danger" aria-label={`Revoke ${k.name || k.key_id}`} onClick={() => revoke(k)}>Revoke</button> },
   ];
   const shown = (asked.value ?? []).filter((k) => all || state(k) === "good");
   const tenants = [...new Set((asked.value ?? []).map((k) => k.tenant))].sort();

@@ -49,7 +49,7 @@ export function Overview() {
             </div>
             <div class="charts">
               <Numbers title="Sandboxes and pool" of={[["live", "--chart-1", (p) => p.active_sessions], ["prepared", "--chart-2", (p) => p.pool_available]]} format={(n) => n.toFixed(0)} least={5} />
-              <Numbers title="Memory promised" of={[["now", "--chart-3", (p) => p.total_memory_mb * (1 << 20)]]} format={size} least={1 << 28} />
+              <Numbers title="Memory promised" of={[["now", "--chart-3", (p) => p.total_memory_mb * (1 << 20)]]} format={size} bytes least={1 << 28} />
               <Numbers title="Processors promised" of={[["now", "--chart-4", (p) => p.total_cpus]]} format={(n) => n.toFixed(1)} least={2} />
               <Numbers title="Opened and found again" of={[["opened", "--chart-1", (p) => p.sessions_opened], ["found", "--chart-2", (p) => p.sessions_reused]]} format={(n) => n.toFixed(0)} least={5} />
             </div>
@@ -71,8 +71,8 @@ function Tile({ title, value, note, href }: { title: string; value: string; note
 
 type Line = [label: string, color: string, value: (s: Stats) => number];
 
-function Numbers({ title, of, format, least }: { title: string; of: Line[]; format: (n: number) => string; least: number }) {
-  return <Chart title={title} times={points.map((p) => p.at)} format={format} least={least} series={of.map(([label, color, value]) => ({ label, color, values: points.map((p) => value(p.stats)) }))} />;
+function Numbers({ title, of, format, least, bytes = false }: { title: string; of: Line[]; format: (n: number) => string; least: number; bytes?: boolean }) {
+  return <Chart title={title} bytes={bytes} times={points.map((p) => p.at)} format={format} least={least} series={of.map(([label, color, value]) => ({ label, color, values: points.map((p) => value(p.stats)) }))} />;
 }
 
 function Grouped({ sessions }: { sessions: Session[] }) {

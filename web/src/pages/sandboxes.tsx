@@ -62,18 +62,18 @@ export function Sandboxes() {
     [asked.value, search, filters],
   );
   const columns: Column<Session>[] = [
-    { title: "Sandbox", class: "grow", cell: (s) => <a href={to("sandboxes", s.session_id)} onClick={(e) => e.stopPropagation()}><code>{s.session_id}</code></a> },
-    { title: "Status", cell: (s) => <Status session={s} /> },
-    { title: "Provider", cell: (s) => s.provider },
-    { title: "Template", class: "minor", cell: (s) => s.template ?? "base" },
+    { title: "Sandbox", width: 222, class: "grow", cell: (s) => <a href={to("sandboxes", s.session_id)} onClick={(e) => e.stopPropagation()}><code>{s.session_id}</code></a> },
+    { title: "Status", width: 86, cell: (s) => <Status session={s} /> },
+    { title: "Provider", width: 84, cell: (s) => s.provider },
+    { title: "Template", width: 90, class: "minor roomy", cell: (s) => s.template ?? "base" },
     { title: "Project", class: "minor cut", cell: (s) => <bdi>{s.project_name}</bdi> },
     { title: "User", class: "minor cut", cell: (s) => <bdi>{s.user_id}</bdi> },
     { title: "Thread", class: "minor cut", cell: (s) => <bdi>{s.thread_id}</bdi> },
-    { title: "Memory", class: "number", cell: (s) => { const u = used.get(s.session_id); return u && s.status === "running" ? size(u.memory_bytes) : "–"; } },
-    { title: "CPU", class: "number minor", cell: (s) => { const u = used.get(s.session_id); return u && s.status === "running" ? `${u.cpu_seconds.toFixed(1)} s` : "–"; } },
-    { title: "Used", class: "minor", cell: (s) => ago(s.last_activity) },
-    { title: "Ends", class: "minor", cell: (s) => (s.status === "running" ? ago(s.expires_at) : "–") },
-    { title: "Do", class: "actions", cell: (s) => <Actions session={s} again={asked.again} small /> },
+    { title: "Memory", width: 84, class: "number", cell: (s) => { const u = used.get(s.session_id); return u && s.status === "running" ? size(u.memory_bytes) : "–"; } },
+    { title: "CPU", width: 70, class: "number minor", cell: (s) => { const u = used.get(s.session_id); return u && s.status === "running" ? `${u.cpu_seconds.toFixed(1)} s` : "–"; } },
+    { title: "Used", width: 110, class: "minor roomy", cell: (s) => ago(s.last_activity) },
+    { title: "Ends", width: 92, class: "minor", cell: (s) => (s.status === "running" ? ago(s.expires_at) : "–") },
+    { title: "Do", width: 148, class: "actions", cell: (s) => <Actions session={s} again={asked.again} small /> },
   ];
   const filtered = search !== "" || titles.some(([name]) => filters[name] !== "");
   return (
@@ -86,7 +86,7 @@ export function Sandboxes() {
           const all = [...new Set((asked.value ?? []).map((s) => valueOf(s, name)).filter(Boolean))].sort();
           return (
             <select key={name} aria-label={title} value={filters[name]} class={name === "status" || name === "provider" ? undefined : "minor"} onChange={(e) => setFilters({ ...filters, [name]: e.currentTarget.value })}>
-              <option value="">{title}: all</option>
+              <option value="">{title}</option>
               {all.slice(0, 200).map((v) => <option key={v} value={v}>{v}</option>)}
             </select>
           );

@@ -15,13 +15,13 @@ import { Empty, Shown } from "../ui/states";
 import type { TabProps } from "./sandbox";
 
 const columns: Column<Connection>[] = [
-  { title: "Time", cell: (c) => clock(c.at) },
-  { title: "", cell: (c) => <Mark word={c.allowed ? "allow" : "deny"} /> },
+  { title: "Time", width: 90, cell: (c) => clock(c.at) },
+  { title: "", width: 80, cell: (c) => <Mark word={c.allowed ? "allow" : "deny"} /> },
   { title: "To", class: "grow cut", cell: (c) => <code><bdi>{c.host}{c.port ? `:${c.port}` : ""}</bdi></code> },
-  { title: "By", class: "minor", cell: (c) => c.protocol },
-  { title: "Sent", class: "number minor", cell: (c) => size(c.sent_bytes) },
-  { title: "Received", class: "number minor", cell: (c) => size(c.received_bytes) },
-  { title: "Took", class: "number minor", cell: (c) => milliseconds(c.took_ms) },
+  { title: "By", width: 60, class: "minor", cell: (c) => c.protocol },
+  { title: "Sent", width: 90, class: "number minor", cell: (c) => size(c.sent_bytes) },
+  { title: "Received", width: 90, class: "number minor", cell: (c) => size(c.received_bytes) },
+  { title: "Took", width: 90, class: "number minor", cell: (c) => milliseconds(c.took_ms) },
   { title: "Why not", class: "cut", cell: (c) => <bdi>{c.why}</bdi> },
 ];
 

@@ -72,7 +72,13 @@ function Value({ forms }: { forms: Record<string, string> }) {
 const head = `<!doctype html><meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; img-src data:">
 <style>body{margin:8px;font:13px system-ui,sans-serif;color:#1b2330;background:#fff}table{border-collapse:collapse}td,th{border:1px solid #d5dbe3;padding:3px 8px;text-align:right}thead th{background:#f3f5f8}</style>`;
 
+// heightOf guesses what HTML needs: nothing in there can be measured.
+function heightOf(html: string): number {
+  const rows = html.match(/<tr[\s>]/gi)?.length ?? 0;
+  return rows > 0 ? Math.min(420, 34 + rows * 24) : 240;
+}
+
 // Frame has no origin, no script, no forms and no way to the page around it.
 function Frame({ html }: { html: string }) {
-  return <iframe class="value" sandbox="" title="HTML that the code made" srcdoc={head + html} loading="lazy" referrerpolicy="no-referrer" />;
+  return <iframe class="value" sandbox="" title="HTML that the code made" srcdoc={head + html} style={{ height: `${heightOf(html)}px` }} loading="lazy" referrerpolicy="no-referrer" />;
 }

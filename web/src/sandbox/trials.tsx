@@ -27,20 +27,22 @@ function Table({ session, again }: TabProps) {
   }), [id, session.trial]);
   const [command, setCommand] = useState("");
   const [busy, setBusy] = useState(false);
+  const [done, setDone] = useState<Trial>(); // the last one, also where nothing came of it
   const begin = async (e: Event) => {
     e.preventDefault();
     setBusy(true);
-    await attempt(() => tryOut(id, command));
+    setDone(await attempt(() => tryOut(id, command)));
     setBusy(false);
     asked.again();
     again();
   };
   const end = async (what: "commit" | "discard") => {
+    setDone(undefined);
     await attempt(() => decide(id, what), what === "commit" ? "The changes are kept" : "The changes are taken back");
     asked.again();
     again();
   };
-  const t = asked.value;
+  const t = asked.value ?? done ?? asked.value;
   return (
     <div class="stack">
       <form class="bar" onSubmit={(e) => void begin(e)}>

@@ -55,10 +55,10 @@ function Charts({ id }: { id: string }) {
     <div class="stack">
       {problem !== undefined && <Failure problem={problem} />}
       <div class="charts">
-        <Chart title="Memory" times={times} least={1 << 20} format={size} series={[{ label: "now", color: "--chart-1", values: points.map((p) => p.used.memory_bytes) }]} />
+        <Chart title="Memory" times={times} least={1 << 20} format={size} bytes series={[{ label: "now", color: "--chart-1", values: points.map((p) => p.used.memory_bytes) }]} />
         <Chart title="Processors" times={times} least={0.1} format={(n) => n.toFixed(2)} series={[{ label: "now", color: "--chart-2", values: points.map((p) => p.cpus) }]} />
         <Chart title="Programs" times={times} least={4} format={(n) => n.toFixed(0)} series={[{ label: "now", color: "--chart-3", values: points.map((p) => p.used.pids) }]} />
-        <Chart title="Files on disk" times={times} least={1 << 20} format={size} series={[{ label: "now", color: "--chart-4", values: points.map((p) => p.used.disk_bytes) }]} />
+        <Chart title="Files on disk" times={times} least={1 << 20} format={size} bytes series={[{ label: "now", color: "--chart-4", values: points.map((p) => p.used.disk_bytes) }]} />
       </div>
       {now && <Facts of={[["Most memory", size(now.peak_memory_bytes)], ["CPU time in all", `${now.cpu_seconds.toFixed(2)} s`], ["Files", count(now.files)]]} />}
     </div>

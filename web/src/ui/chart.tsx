@@ -16,13 +16,16 @@ interface Props {
   series: Series[];
   format: (value: number) => string;
   least?: number; // the top of the axis is at least this
+  bytes?: boolean; // ticks at powers of two
 }
 
 const shortest = 60; // seconds that a chart shows at least
 
+const powers = Array.from({ length: 48 }, (_, i) => 2 ** i);
+
 const token = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-export default function Chart({ title, times, series, format, least = 1 }: Props) {
+export default function Chart({ title, times, series, format, least = 1, bytes }: Props) {
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | undefined>(undefined);
   const dark = isDark();
@@ -36,7 +39,7 @@ export default function Chart({ title, times, series, format, least = 1 }: Props
       {
         width: b.clientWidth, height: 150, cursor: { y: false }, legend: { show: false }, padding: [8, 8, 0, 0],
         scales: { x: { range: (_, from, to) => [Math.min(from, to - shortest), to] }, y: { range: (_, __, most) => [0, Math.max(least, (most || 0) * 1.1)] } },
-        axes: [{ ...axis, size: 26 }, { ...axis, size: 64, values: (_, ticks) => ticks.map(format) }],
+        axes: [{ ...axis, size: 26 }, { ...axis, size: 64, values: (_, ticks) => ticks.map(format), ...(bytes && { incrs: powers }) }],
         series: [{}, ...series.map((s) => ({ label: s.label, stroke: token(s.color), width: 1.5, fill: token(s.color) + "22", points: { show: false } }))],
       },
       [times, ...series.map((s) => s.values)], b,

@@ -1,14 +1,17 @@
 // A table of any length: only the rows that can be seen are in the document.
 
 import type { ComponentChildren } from "preact";
-import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
 export const rowHeight = 34; // as --row in style.css
 const margin = 12; // rows above and below what can be seen
+const step = 8; // rows by which they are changed
+const rest = 200; // milliseconds after which rows count as seen
 
 export interface Column<T> {
   title: string;
   class?: string;
+  width?: number; // pixels; those without one share what is left
   cell: (row: T) => ComponentChildren;
 }
 
@@ -32,8 +35,8 @@ export function Rows<T>({ label, rows, columns, id, open, chosen, seen, end }: P
     const b = box.current;
     if (!b) return;
     pinned.current = b.scrollTop + b.clientHeight >= b.scrollHeight - rowHeight;
-    const from = Math.max(0, Math.floor(b.scrollTop / rowHeight) - margin);
-    const to = Math.ceil((b.scrollTop + b.clientHeight) / rowHeight) + margin;
+    const from = Math.max(0, Math.floor((b.scrollTop / rowHeight - margin) / step) * step);
+    const to = Math.ceil(((b.scrollTop + b.clientHeight) / rowHeight + margin) / step) * step;
     setView((old) => (old.from === from && old.to === to ? old : { from, to }));
   };
   useLayoutEffect(() => {
@@ -50,24 +53,42 @@ export function Rows<T>({ label, rows, columns, id, open, chosen, seen, end }: P
   const to = Math.min(view.to, rows.length);
   const part = rows.slice(from, to);
   const marks = part.map(id).join(" ");
-  useLayoutEffect(() => seen?.(part), [marks]);
+  useEffect(() => {
+    if (!seen) return;
+    const due = setTimeout(() => seen(part), rest); // who scrolls past does not look
+    return () => clearTimeout(due);
+  }, [marks]);
 
   return (
     <div class="rows" ref={box} onScroll={look} tabIndex={0} role="region" aria-label={label}>
-      <table aria-rowcount={rows.length + 1}>
-        <thead>
-          <tr>{columns.map((c) => <th key={c.title} scope="col" class={c.class}>{c.title}</th>)}</tr>
-        </thead>
-        <tbody>
-          {from > 0 && <tr aria-hidden="true" style={{ height: `${from * rowHeight}px` }} />}
-          {part.map((row, i) => (
-            <tr key={id(row)} aria-rowindex={from + i + 2} class={chosen === id(row) ? "chosen" : undefined} onClick={open && (() => open(row))} data-row={id(row)}>
-              {columns.map((c) => <td key={c.title} class={c.class}>{c.cell(row)}</td>)}
-            </tr>
-          ))}
-          {to < rows.length && <tr aria-hidden="true" style={{ height: `${(rows.length - to) * rowHeight}px` }} />}
-        </tbody>
-      </table>
+      <div role="table" aria-label={label} aria-rowcount={rows.length + 1}>
+        <div role="rowgroup" class="rows-head">
+          <div role="row">{columns.map((c) => <span role="columnheader" key={c.title} class={c.class} style={widthOf(c)}>{c.title}</span>)}</div>
+        </div>
+        <div role="rowgroup" class="rows-body" style={{ height: `${rows.length * rowHeight}px` }}>
+          {part.map((row, i) => <Row key={id(row)} row={row} at={from + i} columns={columns} id={id(row)} open={open} chosen={chosen === id(row)} />)}
+        </div>
+      </div>
+    </div>
+  );
+}
+
+const widthOf = (c: Column<never>) => (c.width ? { flex: `0 0 ${c.width}px` } : undefined);
+
+interface RowProps<T> {
+  row: T;
+  at: number;
+  columns: Column<T>[];
+  id: string;
+  open: ((row: T) => void) | undefined;
+  chosen: boolean;
+}
+
+// Row is laid out by itself: none of the others moves when it comes or goes.
+function Row<T>({ row, at, columns, id, open, chosen }: RowProps<T>) {
+  return (
+    <div role="row" aria-rowindex={at + 2} class={chosen ? "chosen" : undefined} onClick={open && (() => open(row))} data-row={id} style={{ top: `${at * rowHeight}px` }}>
+      {columns.map((c) => <span role="cell" key={c.title} class={c.class} style={widthOf(c)}>{c.cell(row)}</span>)}
     </div>
   );
 }
