@@ -2,7 +2,7 @@
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run run-agent-microsandbox test test-microsandbox build bench check cover fmt fuzz golden matrix clean
+.PHONY: help run run-agent-microsandbox test test-microsandbox build bench check cover fmt fuzz golden matrix screenshots clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,6 +50,10 @@ golden: ## rewrite the files that tests compare with
 matrix: ## run the conformance suite on every provider and print what passes where (ARGS=-write: into docs/providers.md)
 	@scripts/setup.sh test
 	@scripts/matrix.sh $(ARGS)
+
+screenshots: build ## take pictures of each page of the console, in both themes, into .cache/screenshots
+	@scripts/setup.sh test
+	@scripts/screenshots.sh $(ARGS)
 
 clean: ## remove what was built
 	@rm -rf bin .cache

@@ -63,7 +63,7 @@ export function Sandboxes() {
   );
   const columns: Column<Session>[] = [
     { title: "Sandbox", width: 222, class: "grow", cell: (s) => <a href={to("sandboxes", s.session_id)} onClick={(e) => e.stopPropagation()}><code>{s.session_id}</code></a> },
-    { title: "Status", width: 86, cell: (s) => <Status session={s} /> },
+    { title: "Status", width: 96, cell: (s) => <Status session={s} /> },
     { title: "Provider", width: 84, cell: (s) => s.provider },
     { title: "Template", width: 90, class: "minor roomy", cell: (s) => s.template ?? "base" },
     { title: "Project", class: "minor cut", cell: (s) => <bdi>{s.project_name}</bdi> },

@@ -29,7 +29,7 @@ export function Output({ ran, again }: { ran: Ran; again: () => void }) {
         <button type="button" class="small" onClick={again} aria-label="Edit again">Edit</button>
       </div>
       {ran.stdout && <pre class="out" aria-label="Output">{plain(ran.stdout)}</pre>}
-      {ran.stderr && <pre class="out err" aria-label="Errors">{plain(ran.stderr)}</pre>}
+      {ran.stderr && !x?.refusal && <pre class="out err" aria-label="Errors">{plain(ran.stderr)}</pre>}
       {ran.values.map((v, i) => <Value key={i} forms={v} />)}
       {ran.error && (
         <div class="raised" role="alert">

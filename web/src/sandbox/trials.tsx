@@ -53,7 +53,7 @@ function Table({ session, again }: TabProps) {
       {busy && <Waiting what="It runs on trial" />}
       {t === null && !busy && <Empty title="Nothing is on trial"><p>A program on trial works on a layer over the files. Afterwards its changes are committed or discarded.</p></Empty>}
       {t && (
-        <section aria-labelledby="changes">
+        <section aria-labelledby="changes" class="stack">
           <header class="bar">
             <h2 id="changes">{plural(t.created, "file")} created, {t.modified} modified, {t.removed} removed</h2>
             <span class="quiet">{size(t.bytes)}</span>
