@@ -178,6 +178,10 @@ test("the other pages", async () => {
   await page.getByRole("button", { name: "Revoke a second one" }).waitFor({ state: "detached" });
   await go("Doctor");
   await page.getByRole("rowheader", { name: /^local/ }).waitFor();
+  await page.getByLabel("Provider to attack").selectOption("local");
+  await page.getByRole("button", { name: "Verify" }).click();
+  await page.getByRole("region", { name: "Attacks" }).getByText("held").first().waitFor();
+  await page.getByRole("button", { name: "Stop" }).click();
   assert.deepEqual(tab.faults, []);
 });
 

@@ -10,6 +10,7 @@ import { may } from "../session";
 import { plural } from "../text";
 import { LevelMark, Mark } from "../ui/marks";
 import { Rows, type Column } from "../ui/rows";
+import { Scroll } from "../ui/scroll";
 import { Failure, Shown } from "../ui/states";
 
 const limits: Exclude<keyof Isolation, "boundary">[] = ["network", "memory", "cpu", "pids", "disk", "files"];
@@ -22,7 +23,7 @@ export function Doctor() {
       <Shown asked={asked} what="Asking every provider">
         {({ items }) => (
           <>
-            <div class="scroll">
+            <Scroll label="Providers">
               <table class="plain">
                 <thead><tr><th scope="col">Provider</th><th scope="col">State</th><th scope="col">Boundary</th>{limits.map((l) => <th key={l} scope="col">{l}</th>)}<th scope="col">Can</th></tr></thead>
                 <tbody>
@@ -38,7 +39,7 @@ export function Doctor() {
                   ))}
                 </tbody>
               </table>
-            </div>
+            </Scroll>
             {may("admin") && <Verify providers={items.filter((p) => p.capabilities.ready).map((p) => p.name)} />}
           </>
         )}

@@ -6,6 +6,7 @@ import { useAsked } from "../asked";
 import { ago, count } from "../text";
 import { Mark } from "../ui/marks";
 import { attempt } from "../ui/notices";
+import { Scroll } from "../ui/scroll";
 import { Shown } from "../ui/states";
 
 export function Tasks() {
@@ -28,7 +29,7 @@ export function Tasks() {
       </header>
       <Shown asked={asked} what="Asking for the tasks">
         {(m) => (
-          <div class="scroll">
+          <Scroll label="Background tasks">
             <table class="plain">
               <thead><tr><th scope="col">Task</th><th scope="col">State</th><th scope="col" class="number">Runs</th><th scope="col" class="number">Dealt with</th><th scope="col">Last</th><th scope="col">Do</th></tr></thead>
               <tbody>
@@ -49,7 +50,7 @@ export function Tasks() {
                 ))}
               </tbody>
             </table>
-          </div>
+          </Scroll>
         )}
       </Shown>
     </section>

@@ -10,6 +10,7 @@ import { may } from "../session";
 import { ago, plain } from "../text";
 import { Blocked, Mark } from "../ui/marks";
 import { attempt } from "../ui/notices";
+import { Scroll } from "../ui/scroll";
 import { Empty, Failure, Shown } from "../ui/states";
 import { Awake } from "./resting";
 import type { TabProps } from "./sandbox";
@@ -48,7 +49,7 @@ function List({ id }: { id: string }) {
       {refused?.result?.refusal && <Blocked refusal={refused.result.refusal} text={command} />}
       <Shown asked={asked} what="Looking for programs">
         {(all) => all.length === 0 ? <Empty title="No program runs in the background" /> : (
-          <div class="scroll">
+          <Scroll label="Programs">
             <table class="plain">
               <thead><tr><th scope="col">Number</th><th scope="col">Command</th><th scope="col">State</th><th scope="col">Started</th><th scope="col">Do</th></tr></thead>
               <tbody>
@@ -68,7 +69,7 @@ function List({ id }: { id: string }) {
                 ))}
               </tbody>
             </table>
-          </div>
+          </Scroll>
         )}
       </Shown>
       {shown !== undefined && <Followed key={shown} id={id} pid={shown} />}

@@ -4,6 +4,7 @@ import type { Isolation, Level } from "../api/forms";
 import { moment } from "../text";
 import { Facts } from "../ui/field";
 import { LevelMark } from "../ui/marks";
+import { Scroll } from "../ui/scroll";
 import type { TabProps } from "./sandbox";
 
 const enforced: [Exclude<keyof Isolation, "boundary">, string][] = [
@@ -29,7 +30,7 @@ export function Summary({ session: s }: TabProps) {
       <section aria-labelledby="enforced">
         <h2 id="enforced">What is enforced</h2>
         <p>The boundary is <strong>{s.isolation.boundary}</strong>.</p>
-        <div class="scroll">
+        <Scroll label="What is enforced">
           <table class="plain">
             <thead><tr><th scope="col">Limit</th><th scope="col">Bound</th><th scope="col">Held</th><th scope="col">That means</th></tr></thead>
             <tbody>
@@ -43,7 +44,7 @@ export function Summary({ session: s }: TabProps) {
               ))}
             </tbody>
           </table>
-        </div>
+        </Scroll>
       </section>
       <section aria-labelledby="facts">
         <h2 id="facts">Facts</h2>
