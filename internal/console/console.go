@@ -102,11 +102,11 @@ func read(r io.Reader) (*Pages, error) {
 }
 
 // Size returns how many bytes a browser fetches for all of it.
-func (p *Pages) Size() (bytes int) {
+func (p *Pages) Size() (all int) {
 	for _, f := range p.files {
-		bytes += len(f.packed)
+		all += len(f.packed)
 	}
-	return bytes
+	return all
 }
 
 // Serve answers with a file, or with the page itself where name is "", and reports

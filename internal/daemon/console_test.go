@@ -15,7 +15,7 @@ import (
 )
 
 // fetched sends a request with a key and returns the answer.
-func fetched(t *testing.T, url, key, accept string) (*http.Response, string) {
+func fetched(t *testing.T, url, key, accept string) (status int, header http.Header, text string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 	if err != nil {
@@ -29,12 +29,12 @@ func fetched(t *testing.T, url, key, accept string) (*http.Response, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer answer.Body.Close() //nolint:errcheck // read to its end
+	defer answer.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(answer.Body, 1<<20))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return answer, string(body)
+	return answer.StatusCode, answer.Header, string(body)
 }
 
 func TestConsoleThatCannotBeUsed(t *testing.T) {
@@ -53,32 +53,32 @@ func TestConsoleThatCannotBeUsed(t *testing.T) {
 // TestWithoutConsole: a plain build says to a browser what it lacks.
 func TestWithoutConsole(t *testing.T) {
 	at, _ := daemontest.Serve(t, map[string]string{"SANDBOX_PROVIDER": "fake"})
-	if answer, body := fetched(t, at.URL, "", "text/html"); answer.StatusCode != http.StatusOK || !strings.Contains(body, "install npm and run make build") {
-		t.Errorf("%d %s", answer.StatusCode, body)
+	if status, _, body := fetched(t, at.URL, "", "text/html"); status != http.StatusOK || !strings.Contains(body, "install npm and run make build") {
+		t.Errorf("%d %s", status, body)
 	}
 }
 
 func TestConsole(t *testing.T) {
 	pages := filepath.Join(providertest.Needs(t, "console", "COVE_TEST_CONSOLE"), "console.tar")
 	at, _ := daemontest.Serve(t, map[string]string{"SANDBOX_PROVIDER": "fake", "COVE_CONSOLE": pages})
-	answer, body := fetched(t, at.URL, "", "text/html,*/*")
-	if answer.StatusCode != http.StatusOK || !strings.Contains(body, `<div id="console">`) || !strings.Contains(answer.Header.Get("Content-Security-Policy"), "script-src 'self'") {
-		t.Fatalf("%d %s", answer.StatusCode, body)
+	status, header, body := fetched(t, at.URL, "", "text/html,*/*")
+	if status != http.StatusOK || !strings.Contains(body, `<div id="console">`) || !strings.Contains(header.Get("Content-Security-Policy"), "script-src 'self'") {
+		t.Fatalf("%d %s", status, body)
 	}
 	_, script, _ := strings.Cut(body, `src="`)
 	script, _, _ = strings.Cut(script, `"`)
-	if answer, _ := fetched(t, at.URL+"/"+script, "", "*/*"); answer.StatusCode != http.StatusOK || !strings.HasPrefix(answer.Header.Get("Content-Type"), "text/javascript") {
-		t.Errorf("%s: %d", script, answer.StatusCode)
+	if status, header, _ := fetched(t, at.URL+"/"+script, "", "*/*"); status != http.StatusOK || !strings.HasPrefix(header.Get("Content-Type"), "text/javascript") {
+		t.Errorf("%s: %d", script, status)
 	}
 }
 
 func TestJournalIsChecked(t *testing.T) {
 	home := filepath.Join(t.TempDir(), "home")
 	at, key := daemontest.Serve(t, map[string]string{"SANDBOX_PROVIDER": "fake", "COVE_HOME": home})
-	if answer, body := fetched(t, at.URL+"/api/events/verify", key, "*/*"); answer.StatusCode != http.StatusOK || !strings.Contains(body, `"problems":[]`) {
-		t.Errorf("%d %s", answer.StatusCode, body)
+	if status, _, body := fetched(t, at.URL+"/api/events/verify", key, "*/*"); status != http.StatusOK || !strings.Contains(body, `"problems":[]`) {
+		t.Errorf("%d %s", status, body)
 	}
-	if answer, _ := fetched(t, at.URL+"/api/events/verify", "", "*/*"); answer.StatusCode != http.StatusUnauthorized {
-		t.Errorf("without a key: %d", answer.StatusCode)
+	if status, _, _ := fetched(t, at.URL+"/api/events/verify", "", "*/*"); status != http.StatusUnauthorized {
+		t.Errorf("without a key: %d", status)
 	}
 }
