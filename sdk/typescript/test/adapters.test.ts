@@ -62,6 +62,19 @@ describe("tools for models", () => {
     assert.match(await bash.run({ command: "true" }), /^\[not_found\] /);
   });
 
+  test("have whole characters in what they answer, and bounds that are bounds", async () => {
+    await using sandbox = await Sandbox.create(where(served));
+    for (const maxOutput of [4, 99, 100, 101]) {
+      const told = await bashTool(sandbox, { maxOutput }).run({ command: "printf a; printf '😀%.0s' {1..200}" });
+      // Half a character is a request that the servers of models refuse.
+      assert.equal(Buffer.from(told).toString(), told, String(maxOutput));
+    }
+    for (const maxOutput of [NaN, 0, -1, 1.5, Infinity]) {
+      for (const make of [coveTools, bashTool, codeExecutionTool]) assert.throws(() => make(sandbox, { maxOutput }), /maxOutput: must be a whole number above 0/);
+      await assert.rejects(shellOutput(sandbox, { call_id: "c", action: { commands: ["true"] } }, { maxOutput }), /maxOutput: must be/);
+    }
+  });
+
   test("of OpenAI's models", async () => {
     await using sandbox = await Sandbox.create({ ...where(served), policy: "agent-bash" });
     const call = (commands: string[], more: object = {}) => shellOutput(sandbox, { call_id: "c", action: { commands, ...more } }, { timeoutMs: 2_000 });
@@ -77,5 +90,9 @@ describe("tools for models", () => {
     assert.match(many.output[64]!.stderr, /the other 6 commands were not run/);
     const odd = await call([5 as unknown as string]);
     assert.match(odd.output[0]!.stderr, /^\[invalid\] /);
+    for (const action of [null, {}, { commands: "ls" }, { commands: [] }]) {
+      const { output } = await shellOutput(sandbox, { call_id: "c", action: action as unknown as { commands: string[] } });
+      assert.match(output[0]!.stderr, /^\[invalid\] commands: must be a list of texts/);
+    }
   });
 });

@@ -6,11 +6,11 @@
 import { jsonSchema, tool } from "ai";
 
 import type { Sandbox } from "../sandbox.js";
-import { type ToolOptions, answered, bound, told, usual, words } from "./told.js";
+import { type ToolOptions, answered, bound, longest, told, whole, words } from "./told.js";
 
 /** coveTools are a shell, Python that remembers, and the files of a sandbox. */
 export function coveTools(sandbox: Sandbox, options: ToolOptions = {}) {
-  const most = options.maxOutput ?? usual;
+  const most = longest(options);
   const within = bound(options);
   return {
     bash: tool({
@@ -47,7 +47,7 @@ export function coveTools(sandbox: Sandbox, options: ToolOptions = {}) {
 
 async function read(sandbox: Sandbox, path: string, most: number, signal?: AbortSignal): Promise<string> {
   const { size } = await sandbox.files.stat(path, { signal });
-  const text = await sandbox.files.read(path, { length: Math.max(1, most), signal }); // what is not shown is not fetched
+  const text = await sandbox.files.read(path, { length: most, signal }); // what is not shown is not fetched
   return size > most ? `${text}\n[the file has ${size} bytes; these are the first ${most}]` : text || "(the file is empty)";
 }
 
@@ -55,7 +55,7 @@ async function listed(sandbox: Sandbox, path: string, most: number, signal?: Abo
   let text = "";
   for await (const f of sandbox.files.walk(path, { signal })) {
     text += f.type === "dir" ? `${f.path}/\n` : `${f.path} (${f.size} bytes)\n`;
-    if (text.length > most) return `${text.slice(0, most)}\n[there is more]`;
+    if (text.length > most) return `${whole(text.slice(0, most))}\n[there is more]`;
   }
   return text || "(nothing)";
 }

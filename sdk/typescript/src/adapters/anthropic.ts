@@ -5,7 +5,7 @@
  */
 import { CoveError, ExhaustedError, InvalidError, TimeoutError } from "../errors.js";
 import type { Sandbox } from "../sandbox.js";
-import { type ToolOptions, answered, bound, cut, raised, refused, told, usual, words } from "./told.js";
+import { type ToolOptions, answered, bound, cut, longest, raised, refused, told, words } from "./told.js";
 
 /** RunContext is what a tool runner says of a call. */
 export interface RunContext {
@@ -22,6 +22,7 @@ export interface BashTool {
 
 /** bashTool is one shell of a sandbox, which remembers its directory and variables until it is started again. */
 export function bashTool(sandbox: Sandbox, options: ToolOptions = {}): BashTool {
+  const most = longest(options);
   return {
     type: "bash_20250124",
     name: "bash",
@@ -31,7 +32,7 @@ export function bashTool(sandbox: Sandbox, options: ToolOptions = {}): BashTool 
         const signal = context?.signal ?? undefined;
         if ((input as { restart?: unknown } | null)?.restart === true) return restarted(sandbox, signal);
         const { command } = words(input, "command");
-        return told(await sandbox.code.run(command, { language: "bash", ...bound(options), signal }), options.maxOutput);
+        return told(await sandbox.code.run(command, { language: "bash", ...bound(options), signal }), most);
       }, context?.signal),
   };
 }
@@ -70,6 +71,7 @@ export interface CodeExecutionToolError {
 
 /** codeExecutionTool runs Python in a sandbox, whose variables and files stay. Its answer is one of codeExecution, in JSON. */
 export function codeExecutionTool(sandbox: Sandbox, options: ToolOptions = {}): CodeExecutionTool {
+  longest(options); // now, and not when a model asks
   return {
     type: "custom",
     name: "code_execution",
@@ -84,7 +86,7 @@ export function codeExecutionTool(sandbox: Sandbox, options: ToolOptions = {}): 
 export async function codeExecution(
   sandbox: Sandbox, input: unknown, options: ToolOptions & { signal?: AbortSignal | undefined } = {},
 ): Promise<CodeExecutionResult | CodeExecutionToolError> {
-  const most = options.maxOutput ?? usual;
+  const most = longest(options);
   try {
     const { code } = words(input, "code");
     const r = await sandbox.code.run(code, { language: "python", ...bound(options), signal: options.signal });

@@ -6,7 +6,7 @@ import { CoveError, InvalidError } from "../errors.js";
 import type { Execution } from "../execution.js";
 import type { CallOptions } from "../options.js";
 import type { Sandbox } from "../sandbox.js";
-import { type ToolOptions, cut, refused, usual } from "./told.js";
+import { type ToolOptions, cut, longest, refused } from "./told.js";
 
 /** shell is the tool to offer: one whose commands run with the caller. */
 export const shell = { type: "shell", environment: { type: "local" } } as const;
@@ -41,10 +41,13 @@ const platformFailed = 125;
  * shellOutput runs the commands of a call, one after the other, each in a fresh shell;
  * files stay. What the platform could not do is an answer, too; aborting is none.
  */
-export async function shellOutput(sandbox: Sandbox, { call_id, action }: ShellCall, options: ToolOptions & CallOptions = {}): Promise<ShellCallOutput> {
-  const most = least(options.maxOutput ?? usual, action.max_output_length);
+export async function shellOutput(sandbox: Sandbox, call: ShellCall, options: ToolOptions & CallOptions = {}): Promise<ShellCallOutput> {
+  const { call_id } = call;
+  const action = call.action ?? {}; // a model may have sent anything
+  const most = least(longest(options), action.max_output_length);
   const given = Array.isArray(action.commands) ? action.commands : [];
   const output: ShellOutcome[] = [];
+  if (given.length === 0) output.push(failed(new InvalidError("commands: must be a list of texts, and not empty"), most));
   for (const command of given.slice(0, maxCommands)) output.push(await ran(sandbox, command, action, most, options));
   if (given.length > maxCommands) output.push(failed(new InvalidError(`the other ${given.length - maxCommands} commands were not run: a call has ${maxCommands} at most`), most));
   return { type: "shell_call_output", call_id, ...(action.max_output_length === undefined ? {} : { max_output_length: action.max_output_length }), output };

@@ -1,6 +1,6 @@
 /** What a model is told of what ran: bounded, and an answer whatever happened. */
 import { CodeResult } from "../code.js";
-import { CoveError, InvalidError } from "../errors.js";
+import { CoveError, InvalidError, misfit } from "../errors.js";
 import type { Execution } from "../execution.js";
 
 /** ToolOptions bound what a model can ask for. */
@@ -15,14 +15,23 @@ export interface ToolOptions {
 export const bound = ({ timeoutMs }: ToolOptions) => (timeoutMs === undefined ? {} : { timeoutMs });
 
 /** usual is how long an answer is at most where nobody says otherwise. */
-export const usual = 20_000;
+const usual = 20_000;
+
+/** longest is how many characters an answer has at most. */
+export function longest({ maxOutput = usual }: ToolOptions): number {
+  if (!Number.isSafeInteger(maxOutput) || maxOutput < 1) throw misfit("maxOutput", "must be a whole number above 0");
+  return maxOutput;
+}
+
+/** whole leaves out the halves of characters at the ends of a part of a text: who serves a model refuses all that has one. */
+export const whole = (part: string) => part.replace(/^[\uDC00-\uDFFF]|[\uD800-\uDBFF]$/g, "");
 
 /** cut keeps the head and the tail of a text. */
 export function cut(text: string, most: number): string {
   if (text.length <= most) return text;
   const gap = "\n[…]\n";
   const half = Math.floor((most - gap.length) / 2);
-  return half < 1 ? text.slice(0, Math.max(0, most)) : text.slice(0, half) + gap + text.slice(-half);
+  return half < 1 ? whole(text.slice(0, most)) : whole(text.slice(0, half)) + gap + whole(text.slice(-half));
 }
 
 /** raised is what code raised, in words. */
@@ -36,7 +45,7 @@ export function refused(x: Execution): string {
 }
 
 /** told is what ran in words: what it wrote and gave, and how it ended where that matters. */
-export function told(x: Execution, most: number = usual): string {
+export function told(x: Execution, most: number): string {
   const shown = [x.stdout];
   if (x instanceof CodeResult) shown.push(x.text ?? "");
   shown.push(x.stderr);
