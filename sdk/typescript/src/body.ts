@@ -57,10 +57,20 @@ async function* counted(
 ): AsyncGenerator<Uint8Array | string, void, undefined> {
   let sent = 0;
   for await (const piece of pieces) {
-    yield piece;
-    sent += typeof piece === "string" ? Buffer.byteLength(piece) : piece.byteLength;
+    const bytes = bytesOf(piece);
+    if (!bytes) throw invalid("content", "is a stream of something that is neither a text nor bytes");
+    yield bytes;
+    sent += bytes.byteLength;
     onProgress?.(sent);
   }
+}
+
+/** encoded is a request in JSON, in which a number that is none would count as left out. */
+export function encoded(json: unknown): string {
+  return JSON.stringify(json, (name, value: unknown) => {
+    if (typeof value === "bigint" || (typeof value === "number" && !Number.isFinite(value))) throw invalid(name, `${value} is not a number that can be sent`);
+    return value;
+  });
 }
 
 /**

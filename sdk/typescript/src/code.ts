@@ -1,5 +1,5 @@
 import { type Ask, at } from "./connection.js";
-import { type CoveError } from "./errors.js";
+import { type CoveError, invalid } from "./errors.js";
 import { Execution, type ExecutionForm, failure, lastLine } from "./execution.js";
 import { seconds } from "./forms.js";
 import { type Attempt, type Handle, onlyOnce } from "./handle.js";
@@ -211,6 +211,7 @@ function contextOf(f: ContextForm): CodeContext {
 }
 
 function ask(attempt: Attempt, code: string, o: CodeOptions, values: boolean): Ask {
+  if (typeof code !== "string") throw invalid("code", "must be a text");
   const context = o.context === undefined ? undefined : nameOf(o.context);
   const language = o.language ?? (context === undefined ? "python" : undefined);
   return {

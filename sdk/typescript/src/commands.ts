@@ -1,4 +1,4 @@
-import { Body, type Content, bodyOf, bytesOf } from "./body.js";
+import { Body, type Content, bodyOf, bytesOf, encoded } from "./body.js";
 import { type Ask, at } from "./connection.js";
 import { invalid } from "./errors.js";
 import { Execution, type ExecutionForm, bytesIn, executionOf } from "./execution.js";
@@ -161,7 +161,7 @@ function ask(attempt: Attempt, command: Command, options: CommandOptions, input?
 
 /** following is a request on one line with the input after it. */
 function following(asked: Ask, stdin: Content): Ask {
-  const head = Buffer.from(JSON.stringify(asked.json) + "\n");
+  const head = Buffer.from(encoded(asked.json) + "\n");
   const input = bodyOf(stdin);
   async function* all() {
     yield head as Uint8Array;

@@ -1,8 +1,9 @@
+import { setMaxListeners } from "node:events";
 import { Agent, type ClientRequest, type IncomingMessage, type RequestOptions, request as plainRequest } from "node:http";
 import { Agent as TLSAgent, request as tlsRequest } from "node:https";
 import type { Duplex } from "node:stream";
 
-import { type Body, feed } from "./body.js";
+import { type Body, encoded, feed } from "./body.js";
 import { ConnectionError, CoveError, InvalidError, NotFoundError, SessionNotFoundError, UnavailableError, VersionError, aborted, invalid, misfit, problem } from "./errors.js";
 import { type ServerEvent, serverEvents, watched } from "./events.js";
 import { LocalServer } from "./local.js";
@@ -118,8 +119,9 @@ export class Connection {
   async tell(ask: Ask): Promise<void> {
     return this.again(ask, async () => {
       const res = await this.send(ask);
-      res.resume();
-      if (res.statusCode !== 204) throw this.foreign(res);
+      if (res.statusCode === 204) return void res.resume();
+      res.destroy(); // it may go on for ever
+      throw this.foreign(res);
     });
   }
 
@@ -208,6 +210,11 @@ export class Connection {
   /** greet finds out, before the first request, whether the server is one that this package was made for. */
   private greet(signal?: AbortSignal): Promise<void> {
     if (signal?.aborted) return Promise.reject(aborted(signal)); // nothing is started for it
+    try {
+      if (signal) setMaxListeners(0, signal); // many calls may have one, which is no leak to be warned of
+    } catch {
+      // One of another make warns of nothing.
+    }
     if (this.met) return Promise.resolve();
     this.greeting ??= this.meet().finally(() => (this.greeting = undefined));
     return orAborted(this.greeting, signal);
@@ -262,7 +269,8 @@ export class Connection {
       } catch (err) {
         // What was under way for long was answered for long: its time begins anew.
         if (until === undefined || Date.now() - began > patience) until = Date.now() + patience;
-        const pause = err instanceof CoveError && err.retryAfter !== undefined ? err.retryAfter * 1000 : wait * (0.5 + Math.random());
+        const asked = err instanceof CoveError ? (err.retryAfter ?? 0) * 1000 : 0;
+        const pause = Math.max(asked, wait * (0.5 + Math.random())); // also where it asks for none
         if (!known || !repeatable(ask, err) || Date.now() + pause > until) throw err;
         await rest(pause, ask.signal);
         if (this.local && unsent(err)) await this.start(ask.signal);
@@ -272,8 +280,9 @@ export class Connection {
 
   private async once(ask: Ask): Promise<IncomingMessage> {
     if (ask.signal?.aborted) throw aborted(ask.signal);
+    const said = ask.json === undefined ? undefined : encoded(ask.json);
     const req = await this.request(ask, true);
-    const res = await this.answer(req, ask);
+    const res = await this.answer(req, ask, said);
     const status = res.statusCode ?? 0;
     if (status < 200 || status > 299) throw await this.refusal(res, ask.signal);
     if (ask.accept !== undefined && mediaType(res) !== ask.accept) {
@@ -306,7 +315,7 @@ export class Connection {
   }
 
   /** answer sends what a request has to say and waits for the head of the answer. */
-  private answer(req: ClientRequest, ask: Ask): Promise<IncomingMessage> {
+  private answer(req: ClientRequest, ask: Ask, said: string | undefined): Promise<IncomingMessage> {
     return new Promise((done, fail) => {
       let connected = false;
       const timer = setTimeout(() => req.destroy(new Error("no connection in time")), connectTime);
@@ -324,7 +333,7 @@ export class Connection {
       // It stays: a connection may also break when the answer has begun.
       req.on("error", (err) => fail(this.unreachable(connected ? err : new Unsent(err.message, { cause: err }), ask.signal)));
       if (ask.body) feed(req, ask.body, fail);
-      else req.end(ask.json === undefined ? undefined : JSON.stringify(ask.json));
+      else req.end(said);
     });
   }
 
@@ -358,7 +367,7 @@ export class Connection {
   /** refusal is the error that an answer tells of. */
   private async refusal(res: IncomingMessage, signal?: AbortSignal): Promise<CoveError> {
     if (res.statusCode === 431) {
-      res.resume();
+      res.destroy();
       // Answered before anything of ours has seen the request.
       return new InvalidError("a name, a pattern or a header of the request is too long");
     }

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { createReadStream, createWriteStream } from "node:fs";
 import { rename, rm, stat } from "node:fs/promises";
+import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 
 import { Body, type Content, bodyOf } from "./body.js";
@@ -75,7 +76,11 @@ export class Files {
   /** readStream returns a file as it comes. It is open when this returns; who does not read it aborts the signal. */
   async readStream(path: string, options: ReadOptions = {}): Promise<AsyncIterable<Uint8Array>> {
     const { offset, length, signal } = options;
-    return this.connection.pieces(await this.connection.read({ method: "GET", path: this.handle.path("/files"), query: { path, offset, length }, accept: asBytes, signal, safe: true }), signal);
+    // A length of 0 is the whole file where it travels.
+    const query = { path, offset, length: length === 0 ? 1 : length };
+    const res = await this.connection.read({ method: "GET", path: this.handle.path("/files"), query, accept: asBytes, signal, safe: true });
+    if (length === 0) res.destroy();
+    return length === 0 ? Readable.from([]) : this.connection.pieces(res, signal);
   }
 
   /** write replaces a file, and makes the directories above it. */

@@ -73,7 +73,7 @@ export class LocalServer {
     const missing = (err as NodeJS.ErrnoException).code;
     if (missing === "ENOENT" || missing === "EACCES") {
       return new ConnectionError(`there is no program ${this.bin()} to start a local server with`, {
-        reason: "configuration", remedy: `install cove and put it into PATH, or the package ${carrier}; set COVE_BIN to where it is; or use a server: mode remote with serverUrl`, cause: err,
+        reason: "configuration", remedy: `install cove and put it into PATH${hasCarrier ? `, or the package ${carrier}` : ""}; set COVE_BIN to where it is; or use a server: mode remote with serverUrl`, cause: err,
       });
     }
     for (const line of said.split("\n").reverse()) {
@@ -86,8 +86,9 @@ export class LocalServer {
   }
 }
 
-/** carrier is the package that has the executable for this machine inside. */
+/** carrier is the package that has the executable for this machine inside, which there is for some. */
 const carrier = `cove-sandbox-${process.platform}-${process.arch}`;
+const hasCarrier = ["cove-sandbox-linux-x64", "cove-sandbox-linux-arm64"].includes(carrier);
 
 /** carried is the executable in that package, where it is installed. */
 function carried(): string | undefined {

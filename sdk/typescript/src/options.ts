@@ -66,7 +66,7 @@ export function resolve(options: ConnectionOptions, env: NodeJS.ProcessEnv = pro
   if (/[^!-~]/.test(key)) throw misfit("apiKey", "is not a key: it holds spaces or characters that no key has");
   return {
     mode,
-    url: options.serverUrl ?? env["COVE_URL"] ?? env["SANDBOX_URL"] ?? "http://localhost:8000",
+    url: options.serverUrl ?? (env["COVE_URL"] || env["SANDBOX_URL"] || "http://localhost:8000"),
     key: mode === "local" ? "" : key,
     home: options.home ?? env["COVE_HOME"],
     bin: options.coveBin ?? env["COVE_BIN"],
@@ -82,7 +82,7 @@ function modeOf(options: ConnectionOptions, env: NodeJS.ProcessEnv): Mode {
   if (options.serverUrl !== undefined) return "remote";
   if (options.home !== undefined) return "local";
   if (env["COVE_URL"]) return "remote";
-  return (env["SANDBOX_MODE"] as Mode | undefined) ?? "local";
+  return (env["SANDBOX_MODE"] || "local") as Mode;
 }
 
 function span(name: string, value: number | undefined, usual: number): number {

@@ -188,6 +188,7 @@ export class Client implements AsyncDisposable {
 
   /** runPython runs Python code for a model, in a sandbox of its own or in one that is named: the answer has a text, whatever the code does. */
   async runPython(code: string, options: { timeoutMs?: number | undefined; sandboxId?: string | undefined; template?: string | undefined } & CallOptions = {}): Promise<PythonAnswer> {
+    if (typeof code !== "string") throw invalid("code", "must be a text");
     const json = { code, timeout: seconds(options.timeoutMs), session_id: options.sandboxId, template: options.template };
     return this.connection.json<PythonAnswer>({ method: "POST", path: "/api/tools/run_python_code", json, signal: options.signal });
   }

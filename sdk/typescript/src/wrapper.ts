@@ -17,8 +17,8 @@ export const SandboxFlavor = { SMALL: "small", MEDIUM: "medium", LARGE: "large" 
 export type SandboxFlavor = (typeof SandboxFlavor)[keyof typeof SandboxFlavor];
 
 /** What runs in a template where nothing else is said, and which one is meant by another name. */
-const languages: Record<string, string> = { python: "python", data: "python", node: "node", nodejs: "node", javascript: "node", typescript: "typescript", bash: "bash" };
-const templates: Record<string, string> = { nodejs: "node", javascript: "node", typescript: "node", bash: "base" };
+const languages = new Map(Object.entries({ python: "python", data: "python", node: "node", nodejs: "node", javascript: "node", typescript: "typescript", bash: "bash" }));
+const templates = new Map(Object.entries({ nodejs: "node", javascript: "node", typescript: "node", bash: "base" }));
 
 /** WrapperSettings are what a WrapperConfig is made of. */
 export interface WrapperSettings {
@@ -165,7 +165,7 @@ export class MicrosandboxWrapper implements AsyncDisposable {
   /** executeCode runs code in a session, or in a new one: the result has its sandboxId. */
   async executeCode(code: string, options: ExecuteOptions & { language?: string } = {}): Promise<CodeResult> {
     const template = options.template ?? "python";
-    const language = options.language ?? languages[template] ?? template;
+    const language = options.language ?? languages.get(template) ?? template;
     return this.run(options, (sandbox, bounds) => sandbox.code.run(code, { language, ...bounds }));
   }
 
@@ -265,7 +265,7 @@ export class MicrosandboxWrapper implements AsyncDisposable {
     const template = options.template ?? "python";
     this.opening++; // before anybody else gets a turn
     try {
-      const spec = { template: templates[template] ?? template, flavor, timeoutMs: this.config.sessionTimeoutMs, volumes: await this.volumes(options) };
+      const spec = { template: templates.get(template) ?? template, flavor, timeoutMs: this.config.sessionTimeoutMs, volumes: await this.volumes(options) };
       const sandbox = await Sandbox.openOn(this.client.connection, spec, { signal: options.signal });
       this.made.set(sandbox.id, sandbox);
       return sandbox;

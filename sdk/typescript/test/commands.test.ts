@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 
-import { CanceledError, Execution, InvalidError, Process, Sandbox, TimeoutError } from "cove-sandbox";
+import { CanceledError, type CoveError, Execution, InvalidError, Process, Sandbox, TimeoutError } from "cove-sandbox";
 
 import { type Served, collect, serve, where } from "./rig.js";
 
@@ -86,6 +86,29 @@ describe("commands", () => {
     const x = await sandbox.commands.run("sleep 60", { timeoutMs: 200 });
     assert.deepEqual([x.outcome, x.status, x.exitCode], ["timed_out", "timeout", -1]);
     assert.throws(() => x.check(), TimeoutError);
+  });
+
+  test("are not run with numbers that are none: their bound would be gone", async () => {
+    for (const timeoutMs of [NaN, Infinity]) {
+      const none = (err: CoveError) => err instanceof InvalidError && /^timeout: (NaN|Infinity) is not a number/.test(err.message);
+      await assert.rejects(sandbox.commands.run("true", { timeoutMs }), none);
+      await assert.rejects(sandbox.commands.run("cat", { timeoutMs, stdin: new Blob(["x"]) }), none);
+      await assert.rejects(sandbox.commands.start("true", { timeoutMs }), none);
+      await assert.rejects(sandbox.code.run("1", { timeoutMs }), none);
+      await assert.rejects(sandbox.setTimeout(timeoutMs), InvalidError);
+    }
+    await assert.rejects(sandbox.code.run(undefined as unknown as string), /code: must be a text/);
+  });
+
+  test("may have one signal, however many they are", async () => {
+    const warnings: Error[] = [];
+    const warned = (warning: Error) => warnings.push(warning);
+    process.on("warning", warned);
+    const { signal } = new AbortController();
+    await Promise.all(Array.from({ length: 20 }, () => sandbox.commands.run("true", { signal })));
+    await new Promise(setImmediate);
+    process.off("warning", warned);
+    assert.deepEqual(warnings, []);
   });
 
   test("end when they are aborted, also inside", async () => {

@@ -57,6 +57,19 @@ describe("where something is wrong", () => {
     await Promise.all(ends);
   });
 
+  test("a server that wants to be asked again at once is given time", async () => {
+    let asked = 0;
+    const serverUrl = await peer((_req, res) => {
+      asked++;
+      res.writeHead(429, { "Content-Type": "application/problem+json", "Retry-After": "0" }).end(JSON.stringify({ code: "exhausted", reason: "rate_limited", error: "not now" }));
+    });
+    const client = new Client({ serverUrl, checkVersion: false, reconnectMs: 500 });
+    await assert.rejects(client.stats(), { code: "exhausted" }); // it was not met before, and is not waited for
+    await assert.rejects(client.stats(), { code: "exhausted" });
+    assert.ok(asked > 1 && asked < 20, String(asked));
+    await client.close();
+  });
+
   test("the server never answers, and the caller has a signal", async () => {
     const serverUrl = await peer(() => undefined);
     await assert.rejects(Sandbox.create({ serverUrl, signal: AbortSignal.timeout(200) }), { code: "timeout" });

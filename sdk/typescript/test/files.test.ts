@@ -36,6 +36,18 @@ describe("files", () => {
     }
     await sandbox.files.write("stream", pieces());
     assert.equal(await sandbox.files.read("stream"), "one two");
+    assert.equal(await sandbox.files.read("stream", { length: 0 }), "");
+    await assert.rejects(sandbox.files.read("nothing", { length: 0 }), NotFoundError);
+    async function* buffers() {
+      yield new Uint8Array([65, 66]).buffer as unknown as Uint8Array;
+    }
+    await sandbox.files.write("stream", buffers());
+    assert.equal(await sandbox.files.read("stream"), "AB");
+    async function* numbers() {
+      yield 5 as unknown as string;
+    }
+    await assert.rejects(sandbox.files.write("numbers", numbers()), /content: is a stream of something that is neither a text nor bytes/);
+    assert.equal(await sandbox.files.exists("numbers"), false);
     await sandbox.files.write("empty", "");
     assert.equal((await sandbox.files.stat("empty")).size, 0);
   });

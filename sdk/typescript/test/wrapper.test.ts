@@ -40,6 +40,11 @@ describe("a wrapper", () => {
     assert.deepEqual([await w.stopSession(x.sandboxId), await w.stopSession(x.sandboxId)], [true, false]);
   });
 
+  test("knows no template by the name of something else", async () => {
+    await using w = wrapper();
+    await assert.rejects(w.executeCommand("true", { template: "constructor" }), (err: CoveError) => /constructor/.test(err.message));
+  });
+
   test("keeps its bound also for many at once", async () => {
     await using w = wrapper({ maxConcurrentSessions: 2 });
     const done = await Promise.allSettled(Array.from({ length: 6 }, () => w.executeCommand("true", { template: "base" })));
