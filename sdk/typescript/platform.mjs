@@ -23,7 +23,12 @@ function stop(why) {
 
 /** machine says what an executable runs on, from its own head: it need not be this machine. */
 function machine(program) {
-  const file = readFileSync(program);
+  let file;
+  try {
+    file = readFileSync(program);
+  } catch (err) {
+    stop(`${program} cannot be read: ${err.message}`);
+  }
   if (file.length < 64 || file.toString("latin1", 0, 6) !== "\x7fELF\x02\x01") stop(`${program} is no executable for Linux on 64 bits`);
   const [at, size, count] = [Number(file.readBigUInt64LE(32)), file.readUInt16LE(54), file.readUInt16LE(56)];
   if (size < 4 || at + size * count > file.length) stop(`${program} is no whole executable`);
