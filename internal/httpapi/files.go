@@ -21,7 +21,7 @@ func fileRoutes() []route {
 			method: http.MethodGet, pattern: files, summary: "Read a file, or the range of it that the Range header or offset and length name", gives: octets,
 			deed: deed{status: http.StatusOK, do: (*call).readFile},
 			query: []param{
-				name, {name: "offset", kind: number, doc: "bytes to leave out"}, {name: "length", kind: number, doc: "bytes to read; left out, to the end"},
+				name, {name: "offset", kind: number, doc: "bytes to leave out"}, {name: "length", kind: number, from: 1, doc: "bytes to read; left out, to the end"},
 			},
 			headers: []header{{"Range", "one range of bytes, such as bytes=0-99; the answer is 206"}},
 		},
