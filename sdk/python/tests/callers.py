@@ -11,8 +11,9 @@ import unittest
 from typing import Any, List
 from unittest import mock
 
-from cove import AsyncClient, AsyncSandbox, ConfigurationError, CoveError, InvalidError, NotFoundError, ServerConnectionError, SessionNotFoundError
+from cove import AsyncClient, AsyncSandbox, ConfigurationError, CoveError, InvalidError, NotFoundError, ResourceLimitError, ServerConnectionError, SessionNotFoundError
 from cove._async import client as module
+from cove._async import files as files_module
 
 
 class Endings(unittest.IsolatedAsyncioTestCase):
@@ -72,7 +73,14 @@ class Arguments(unittest.IsolatedAsyncioTestCase):
                 lambda bad: files.url(bad),
                 lambda bad: files.unpack(b"", bad),
                 lambda bad: files.write("x", bad),
+                lambda bad: files.write("x", "x", mode=[bad]),
+                lambda bad: files.write("x", "x", on_progress=[bad]),
+                lambda bad: sandbox.set_network([bad]),
+                lambda bad: sandbox.client.run_python([bad]),
                 lambda bad: commands.run(bad),
+                lambda bad: commands.run("true", on_stdout=[bad]),
+                lambda bad: process.wait(on_stderr=[bad]),
+                lambda bad: code.run("1", on_result=[bad]),
                 lambda bad: commands.run("true", workdir=bad),
                 lambda bad: commands.run("true", env=bad),
                 lambda bad: commands.run("true", timeout=[bad]),
@@ -85,6 +93,7 @@ class Arguments(unittest.IsolatedAsyncioTestCase):
                 lambda bad: sandbox.set_network(bad),
                 lambda bad: sandbox.client.sessions(limit=bad if bad != 7 else -7),
                 lambda bad: code.run(bad, language="calc"),
+                lambda bad: code.run([bad], language="calc"),
                 lambda bad: code.run("1", language=bad),
                 lambda bad: code.run("1", context=bad),
                 lambda bad: code.restart(bad),
@@ -92,6 +101,7 @@ class Arguments(unittest.IsolatedAsyncioTestCase):
                 lambda bad: AsyncSandbox.create(client=sandbox.client, env=bad),
                 lambda bad: AsyncSandbox.create(client=sandbox.client, metadata=bad),
                 lambda bad: AsyncSandbox.create(client=sandbox.client, volumes=bad),
+                lambda bad: AsyncSandbox.create(client=sandbox.client, volumes=[bad]),
                 lambda bad: AsyncSandbox.create(client=sandbox.client, ports=bad),
                 lambda bad: AsyncSandbox.create(client=sandbox.client, network=bad),
                 lambda bad: AsyncSandbox.create(client=sandbox.client, flavor=bad),
@@ -101,6 +111,8 @@ class Arguments(unittest.IsolatedAsyncioTestCase):
                 for bad in (7, half, object()):
                     with self.subTest(call=i, bad=bad), self.assertRaises((InvalidError, NotFoundError)):
                         await call(bad)
+            with self.assertRaises(InvalidError):
+                await code.run(None, language="calc")  # type: ignore[arg-type]
             self.assertEqual(await files.list(), [])
             self.assertEqual((await commands.run("echo on")).stdout, "on\n")
 
@@ -120,7 +132,7 @@ class Arguments(unittest.IsolatedAsyncioTestCase):
             self.assertIn(said, caught.exception.message)
 
     async def test_a_home_that_cannot_be_one(self) -> None:
-        for home in ("/dev/null/home", "nul\0byte"):
+        for home in ("/dev/null/home", "nul\0byte", "/tmp/" + "x" * 100):
             async with AsyncClient(mode="local", home=home) as client:
                 with self.assertRaises(ConfigurationError) as caught:
                     await client.stats()
@@ -161,7 +173,7 @@ class Transfers(unittest.IsolatedAsyncioTestCase):
 
     async def test_sources_that_give_something_else(self) -> None:
         async with await AsyncSandbox.create() as sandbox:
-            sources: Any = [lambda: [b"a", None], lambda: [7], lambda: {1: 2}, lambda: io.StringIO("half \ud800")]
+            sources: Any = [lambda: [b"a", None], lambda: [7], lambda: [7.5], lambda: [1 << 60], lambda: {1: 2}, lambda: io.StringIO("half \ud800")]
             for source in sources:
                 with self.assertRaises(InvalidError):
                     await sandbox.files.write("x", source())
@@ -175,6 +187,16 @@ class Transfers(unittest.IsolatedAsyncioTestCase):
             self.assertEqual(await sandbox.files.read_bytes("x", offset=1, length=0), b"")
             with self.assertRaises(NotFoundError):
                 await sandbox.files.read_bytes("nowhere", length=0)
+
+    async def test_what_is_longer_than_memory_is_said(self) -> None:
+        async with await AsyncSandbox.create() as sandbox:
+            for name in ("a", "b", "c"):
+                await sandbox.files.write(name, "x" * 100)
+            with mock.patch.object(files_module, "MOST_HELD", 99), self.assertRaises(ResourceLimitError):
+                await sandbox.files.read_bytes("a")
+            with mock.patch.object(files_module, "MOST_LISTED", 2), self.assertRaises(ResourceLimitError):
+                await sandbox.files.list()
+            self.assertEqual(len(await sandbox.files.list()), 3)
 
     async def test_lists_go_on_from_page_to_page(self) -> None:
         async with AsyncClient() as client:

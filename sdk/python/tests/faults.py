@@ -48,12 +48,23 @@ class Strangers(unittest.IsolatedAsyncioTestCase):
             b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 20000,
             b"HTTP/1.1 2\xb20 OK\r\n\r\n",
             b"HTTP/1.1 100 Continue\r\n\r\n" * 1000,
+            ok(b'{"code": [], "error": "x"}', "application/problem+json").replace(b" 200 ", b" 404 "),
+            ok(b'{"code": "invalid", "error": "x", "reason": {"a": 1}}', "application/problem+json").replace(b" 200 ", b" 404 "),
             ok(b"[" * 200_000),
             ok(b'{"of_tomorrow": ' * 50_000),
         ):
             err = await self.told(answer)
             self.assertIsInstance(err, ServerConnectionError, answer[:60])
             self.assertTrue(err.remedy)
+
+    async def test_lists_of_something_else(self) -> None:
+        for items in ([7], [None], [{}], {}):
+            peer = Peer(lambda head: ok(json.dumps({"items": items}).encode()))
+            self.addCleanup(peer.close)
+            async with AsyncClient(peer.url, "key") as client:
+                for listed in (client.sessions, client.snapshots):
+                    with self.assertRaises(ServerConnectionError):
+                        await listed()
 
     async def test_an_answer_that_breaks_off(self) -> None:
         for answer in (

@@ -134,7 +134,7 @@ class Tools(unittest.IsolatedAsyncioTestCase):
             self.assertEqual(await functions.call("bash", {"command": "echo ${n-none}"}), "none")
 
     def test_schemas(self) -> None:
-        functions = AsyncFunctions(None)  # type: ignore[arg-type]
+        functions = AsyncFunctions(AsyncSandbox.__new__(AsyncSandbox))
         for shape, at in (("chat", lambda t: t["function"]["parameters"]), ("responses", lambda t: t["parameters"]), ("anthropic", lambda t: t["input_schema"])):
             for tool in functions.schemas(shape):
                 json.dumps(tool)
@@ -171,6 +171,15 @@ class Executions(unittest.IsolatedAsyncioTestCase):
             await sandbox.kill()
             gone = {"type": "bash_code_execution_tool_result_error", "error_code": "unavailable"}
             self.assertEqual(await self.content(execution, "bash_code_execution", command="true"), gone)
+
+    async def test_a_new_interpreter_is_told(self) -> None:
+        async with await AsyncSandbox.create() as sandbox:
+            execution = AsyncCodeExecution(sandbox)
+            self.assertEqual((await self.content(execution, "code_execution", code="x = 1"))["stderr"], "")
+            await self.content(execution, "code_execution", code="import os\nos._exit(9)")
+            said = await self.content(execution, "code_execution", code="2")
+            self.assertEqual(said["stdout"], "2")
+            self.assertIn("[The interpreter was started again", said["stderr"])
 
     async def test_the_editor(self) -> None:
         name = "text_editor_code_execution"

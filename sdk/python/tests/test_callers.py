@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 import unittest
+from typing import Any, List
 
 import both_ways
 import callers
@@ -52,6 +53,29 @@ asyncio.run(main())
 """
 # What is left open in each way.
 STREAMS = ["commands.run('true')", "files.open('big')", "files.watch()"]
+
+
+class Callbacks(unittest.IsolatedAsyncioTestCase):
+    async def test_who_has_to_be_awaited_is_told_of_nothing(self) -> None:
+        class Told:
+            async def method(self, *_: object) -> None: ...
+
+            async def __call__(self, *_: object) -> None: ...
+
+        async with await cove.AsyncSandbox.create() as sandbox:
+            for to in (Told().method, Told()):
+                calls: List[Any] = [
+                    lambda: sandbox.commands.run("touch ran", on_stdout=to),
+                    lambda: sandbox.code.run("1", language="calc", on_result=to),
+                    lambda: sandbox.files.write("ran", b"x", on_progress=to),
+                    lambda: sandbox.files.download("ran", "/nowhere/ran", on_progress=to),
+                    lambda: cove.AsyncSandbox.create(client=sandbox.client, on_queue=to),
+                ]
+                for call in calls:
+                    with self.assertRaises(cove.InvalidError) as caught:
+                        await call()
+                    self.assertIn("async", caught.exception.message)
+            self.assertEqual(await sandbox.files.list(), [])
 
 
 class Processes(unittest.TestCase):

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import unittest
+from typing import Any
 
 import both_ways
 import cove
 import functions
-from cove.adapters.functions import AsyncFunctions
+from cove._async.code_execution import AsyncCodeExecution
+from cove._sync.code_execution import CodeExecution
+from cove.adapters.functions import AsyncFunctions, Functions
 
 Tools, Executions = functions.Tools, functions.Executions
 _waiting = both_ways.waiting("functions")
@@ -20,6 +23,17 @@ class WaitingTools(_waiting.Tools):  # type: ignore[name-defined,misc]
 
 class WaitingExecutions(_waiting.Executions):  # type: ignore[name-defined,misc]
     pass
+
+
+class Kinds(unittest.TestCase):
+    def test_a_sandbox_of_the_other_way_is_refused(self) -> None:
+        waiting, asynchronous = cove.Sandbox.__new__(cove.Sandbox), cove.AsyncSandbox.__new__(cove.AsyncSandbox)
+        one: Any
+        other: Any
+        for one, other in ((Functions, asynchronous), (CodeExecution, asynchronous), (AsyncFunctions, waiting), (AsyncCodeExecution, waiting), (Functions, "x")):
+            with self.subTest(one), self.assertRaises(cove.InvalidError) as caught:
+                one(other)
+            self.assertIn(type(other).__name__, caught.exception.message)
 
 
 class AtOnce(unittest.IsolatedAsyncioTestCase):

@@ -37,6 +37,10 @@ class Sessions(unittest.TestCase):
         failed = self.client.execute("echo no >&2; exit 9")
         self.assertEqual((failed["exit_code"], failed["stderr"], failed["status"]), (9, "no\n", "error"))
 
+    def test_nothing_is_opened_to_be_ended(self) -> None:
+        with SandboxClient(mode="remote", server_url="http://127.0.0.1:1") as client:
+            client.close_session()
+
     def test_files(self) -> None:
         session = self.client.get_or_create_session()
         self.addCleanup(self.end, session["session_id"])

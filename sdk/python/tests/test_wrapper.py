@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import unittest
+from typing import Dict, List
 from unittest import mock
 
 from cove import AsyncClient, Execution, InvalidError, MicrosandboxWrapper, SandboxFlavor, ServerConnectionError, WrapperConfig
@@ -62,6 +63,17 @@ class Wrapper(unittest.IsolatedAsyncioTestCase):
         with self.assertRaises(ConnectionError):
             async with MicrosandboxWrapper(WrapperConfig(server_url="http://127.0.0.1:1")):
                 pass
+
+    async def test_settings_that_are_of_no_use_are_said(self) -> None:
+        wrong: List[Dict[str, object]] = [{name: bad} for name in ("session_timeout", "default_execution_timeout") for bad in (0, -1, "60", float("nan"), float("inf"))]
+        wrong += [{"max_concurrent_sessions": bad} for bad in (-1, "2", 1.5)] + [{"shared_volume_mappings": "/a:/b"}, {"default_flavor": {}}]
+        for given in wrong:
+            with self.subTest(given), self.assertRaises(ConfigurationError):
+                config(**given)
+        for name in ("MSB_MAX_SESSIONS", "MSB_SESSION_TIMEOUT", "MSB_EXECUTION_TIMEOUT"):
+            for bad in ("inf", "nan", "-1", "many"):
+                with self.subTest(name, bad=bad), self.assertRaises(ConfigurationError):
+                    WrapperConfig.from_env({name: bad})
 
     async def test_the_limit_holds_for_many_at_once(self) -> None:
         async with MicrosandboxWrapper(config(max_concurrent_sessions=2)) as wrapper:

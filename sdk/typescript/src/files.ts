@@ -76,7 +76,7 @@ export class Files {
   /** readStream returns a file as it comes. It is open when this returns; who does not read it aborts the signal. */
   async readStream(path: string, options: ReadOptions = {}): Promise<AsyncIterable<Uint8Array>> {
     const { offset, length, signal } = options;
-    // A length of 0 is the whole file where it travels.
+    // A length of 0 is refused where it travels.
     const query = { path, offset, length: length === 0 ? 1 : length };
     const res = await this.connection.read({ method: "GET", path: this.handle.path("/files"), query, accept: asBytes, signal, safe: true });
     if (length === 0) res.destroy();

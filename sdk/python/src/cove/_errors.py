@@ -172,7 +172,9 @@ _BY_CODE: Dict[str, Type[CoveError]] = {
 
 def is_problem(body: Any) -> bool:
     """Whether an answer is one in which Cove tells of an error."""
-    return isinstance(body, dict) and body.get("code") in _BY_CODE and isinstance(body.get("error"), str)
+    if not isinstance(body, dict) or not isinstance(body.get("error"), str):
+        return False
+    return isinstance(body.get("code"), str) and body["code"] in _BY_CODE and isinstance(body.get("reason") or "", str)
 
 
 def from_problem(body: Mapping[str, Any]) -> CoveError:

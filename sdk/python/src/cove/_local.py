@@ -16,6 +16,7 @@ from ._errors import ConfigurationError, CoveError, ServerConnectionError, confi
 START_TIME = 90.0  # seconds until a server must answer; cove itself gives up after a minute
 _SAID = 4 << 10  # bytes of a complaint
 _HOLDER = 64 << 10  # bytes about who serves
+_SOCKET = 107  # bytes of the path of a socket that the system takes
 
 
 class Home:
@@ -41,6 +42,8 @@ class Home:
 
     def check(self) -> None:
         """Demand that nobody else can have put the socket there."""
+        if len(os.fsencode(self.socket)) > _SOCKET:
+            raise configuration("COVE_HOME", f"{self.path} is too long a path for the socket in it", f"set it to one of {_SOCKET - len('/cove.sock')} bytes or less")
         try:
             info = os.stat(self.path)
         except FileNotFoundError:

@@ -7,7 +7,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from ._errors import CoveError, InvalidError, NotFoundError, SessionNotFoundError
 from ._models import CodeResult, FileInfo
-from ._told import MOST, NEW_SANDBOX, cut, joined
+from ._told import MOST, cut, joined, renewed
 from ._wire import Json
 
 CODE, BASH, EDITOR = "code_execution", "bash_code_execution", "text_editor_code_execution"
@@ -99,15 +99,15 @@ def error(name: str, err: CoveError) -> Json:
     return {"type": name + "_tool_result_error", "error_code": code, "error_message": cut(str(err), MOST)}
 
 
-def ran(name: str, x: CodeResult, made: List[str], most: int) -> Json:
-    """The content of an answer about code that ran."""
+def ran(name: str, x: CodeResult, made: List[str], most: int, again: bool) -> Json:
+    """The content of an answer about code that ran. Again is as in told."""
     if x.outcome == "timed_out":
         said = f"it ran out of time after {x.execution_time_ms / 1000:g}s"
         return {"type": name + "_tool_result_error", "error_code": "execution_time_exceeded", "error_message": cut(joined(x.stdout, x.stderr, said), most)}
     return {
         "type": name + "_result",
         "stdout": cut(joined(x.stdout, *[value.text for value in x.results]), most),
-        "stderr": cut(joined(x.stderr, _raised(x), NEW_SANDBOX if x.session_recreated else ""), most),
+        "stderr": cut(joined(x.stderr, _raised(x), renewed(x, again)), most),
         "return_code": x.exit_code,
         "content": [{"type": name + "_output", "file_id": path} for path in made[:FILES]],
     }

@@ -167,11 +167,7 @@ def ended(x: Execution) -> str:
 def told(x: Execution, most: int, again: bool = False) -> str:
     """What came of a program or of code, for a model. Again says that an interpreter
     that was used before has run it."""
-    notes = []
-    if x.session_recreated:
-        notes.append(NEW_SANDBOX)
-    elif again and isinstance(x, CodeResult) and x.context_fresh:
-        notes.append(NEW_INTERPRETER)
+    notes = [note for note in (renewed(x, again),) if note]
     parts = [x.stdout]
     end = ended(x)
     if isinstance(x, CodeResult):
@@ -186,6 +182,13 @@ def told(x: Execution, most: int, again: bool = False) -> str:
         notes.append(f"[{end}]")
     after = "\n".join(notes)
     return joined(cut(joined(*parts), most - len(after) - 1), after) or "(no output)"
+
+
+def renewed(x: Execution, again: bool) -> str:
+    """Which memory is gone, where some is."""
+    if x.session_recreated:
+        return NEW_SANDBOX
+    return NEW_INTERPRETER if again and isinstance(x, CodeResult) and x.context_fresh else ""
 
 
 def _shown(value: Result) -> str:

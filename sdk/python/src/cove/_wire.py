@@ -5,11 +5,12 @@ from __future__ import annotations
 import binascii
 import json
 import os
-from typing import Any, Dict, List, Mapping, Optional, Tuple, Union
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, Union
 
 from ._errors import invalid_field
 
 Json = Dict[str, Any]
+_COROUTINE = 0x80  # of the flags of a function's code, as inspect has it, which takes long to import
 
 
 def loaded(data: bytes) -> Any:
@@ -35,6 +36,22 @@ def path_of(path: "Union[str, os.PathLike[str]]") -> str:
         raise invalid_field("path", f"must be a text, and is {type(path).__name__}")
     encoded_text("path", name)
     return name
+
+
+def called_back(name: str, to: Optional[Callable[..., Any]]) -> None:
+    """Demand that who is told of something meanwhile is a function that nobody has to await."""
+    if to is None:
+        return
+    code = getattr(to, "__code__", None) or getattr(getattr(to, "__call__", None), "__code__", None)
+    if not callable(to) or getattr(code, "co_flags", 0) & _COROUTINE:
+        raise invalid_field(name, "must be a function, and one without async, since nobody waits for it")
+
+
+def text_field(name: str, text: Any) -> str:
+    """An argument that is a text."""
+    if not isinstance(text, str):
+        raise invalid_field(name, f"must be a text, and is {type(text).__name__}")
+    return text
 
 
 def pairs(name: str, given: Any) -> Optional[Json]:

@@ -54,12 +54,14 @@ class WrapperConfig:
         default_execution_timeout: Optional[float] = None,
         raise_on_failure: bool = False,
     ) -> None:
-        for name, seconds in (("session_timeout", session_timeout), ("default_execution_timeout", default_execution_timeout)):
-            # Also what is no number is not above 0.
-            if not (seconds is None and name == "default_execution_timeout") and not (isinstance(seconds, (int, float)) and seconds > 0):
-                raise configuration(name, "must be above 0 seconds")
+        if not (_finite(session_timeout) and session_timeout > 0):
+            raise configuration("session_timeout", "must be above 0 seconds")
+        if default_execution_timeout is not None and not (_finite(default_execution_timeout) and default_execution_timeout > 0):
+            raise configuration("default_execution_timeout", "must be above 0 seconds", "leave it out for that of the server")
         if not isinstance(max_concurrent_sessions, int) or max_concurrent_sessions < 0:
-            raise configuration("max_concurrent_sessions", "must not be below 0", "0 leaves the bound to the server")
+            raise configuration("max_concurrent_sessions", "must be a whole number from 0 on", "0 leaves the bound to the server")
+        if isinstance(shared_volume_mappings, str):
+            raise configuration("shared_volume_mappings", "is one text and no list of mappings", 'write ["/host/path:/path/inside"]')
         self.server_url = server_url  # None: as COVE_URL says, or this machine
         self.api_key = api_key
         self.max_concurrent_sessions = max_concurrent_sessions  # of this wrapper; 0: the server's
@@ -87,9 +89,17 @@ class WrapperConfig:
 def _number(env: Mapping[str, str], name: str, default: float) -> float:
     text = env.get(name, "")
     try:
-        return float(text) if text else default
+        value = float(text) if text else default
     except ValueError:
-        raise configuration(name, f"{text!r} is no number") from None
+        value = float("nan")
+    if not _finite(value):
+        raise configuration(name, f"{text!r} is no number")
+    return value
+
+
+def _finite(value: object) -> bool:
+    """Whether something is a number that can be counted to."""
+    return isinstance(value, (int, float)) and abs(value) < float("inf")
 
 
 def _mappings(text: str) -> List[str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Dict, List, Mapp
 from .._errors import InvalidError, configuration, invalid_field
 from .._models import Health, Session, Snapshot, Stats, pick
 from .._settings import choose
-from .._wire import Json, without_none
+from .._wire import Json, called_back, text_field, without_none
 from .transport import AsyncTransport, at, once
 
 if TYPE_CHECKING:
@@ -61,6 +61,7 @@ class AsyncClient:
 
     async def open(self, request: Mapping[str, Any], *, idempotency_key: Optional[str] = None, on_queue: Optional[Callable[[int], None]] = None, retried: str = "") -> Session:
         """Open a session: the live one of this user and thread, or a new one."""
+        called_back("on_queue", on_queue)
         body = without_none(request)
         headers: Dict[str, str] = once(idempotency_key)
         if retried:
@@ -81,7 +82,7 @@ class AsyncClient:
             await events.aclose()
 
     def _session(self, body: Json) -> Session:
-        if not body.get("session_id") or not body.get("status"):
+        if not isinstance(body, dict) or not body.get("session_id") or not body.get("status"):
             raise self.transport.strange("a session")
         return pick(Session, body)
 
@@ -166,5 +167,5 @@ class AsyncClient:
 
     async def run_python(self, code: str, *, timeout: Optional[float] = None, session_id: Optional[str] = None, template: Optional[str] = None) -> Json:
         """Run Python code for a model: the answer has a text, whatever happens."""
-        body = without_none({"code": code, "timeout": timeout, "session_id": session_id, "template": template})
+        body = without_none({"code": text_field("code", code), "timeout": timeout, "session_id": session_id, "template": template})
         return await self.transport.get("POST", "/api/tools/run_python_code", json_body=body)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Callable, Dict, List, Mapping, Optional, Union
 
 from .. import _wire
 from .._models import CodeResult, Context, Result, chunk, code_result, pick
-from .._wire import Json, without_none
+from .._wire import Json, called_back, text_field, without_none
 from .commands import OnText, Texts
 from .transport import at, once
 
@@ -46,11 +46,12 @@ class AsyncCode:
         Code that raises is a result, with the error in it. A context belongs to one
         language, which is left to it.
         """
+        called_back("on_result", on_result)
         named = _id(context) if context else None
         streamed = on_stdout is not None or on_stderr is not None or on_result is not None
         request = without_none(
             {
-                "code": code,
+                "code": text_field("code", code),
                 "language": language or ("python" if named is None else None),
                 "context_id": named,
                 "timeout": timeout,

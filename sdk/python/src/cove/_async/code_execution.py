@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Dict, List, Optional, Set, Tuple
+from typing import Any, Dict, List, Optional, Set, Tuple
 
-from .._errors import CoveError, InvalidError, NotFoundError
+from .._errors import CoveError, InvalidError, NotFoundError, ResourceLimitError
 from .._shapes import BASH, CODE, EDITOR, TOOLS, Call, answer, call_of, error, ran, replaced, seen, view
 from .._told import EDITED, MOST, bound, cut, edited
 from .._wire import Json
-
-if TYPE_CHECKING:
-    from .sandbox import AsyncSandbox
+from .sandbox import AsyncSandbox, checked
 
 
 class AsyncCodeExecution:
@@ -22,12 +20,13 @@ class AsyncCodeExecution:
     /workspace are named in the answer: a file_id is a path in the sandbox.
     """
 
-    def __init__(self, sandbox: "AsyncSandbox", *, timeout: Optional[float] = None, most: int = MOST) -> None:
-        self.sandbox = sandbox
+    def __init__(self, sandbox: AsyncSandbox, *, timeout: Optional[float] = None, most: int = MOST) -> None:
+        self.sandbox = checked(sandbox)
         self.timeout = timeout
         self.most = bound(most)
         self._seen: Optional[Dict[str, Tuple[int, str]]] = None
         self._made: Set[str] = set()
+        self._used: Set[str] = set()  # the languages that something was run in
 
     @property
     def tools(self) -> List[Json]:
@@ -58,16 +57,19 @@ class AsyncCodeExecution:
         code = call.text("code") if call.name == CODE else call.text("command")
         if self._seen is None:  # what is there already was not made by what runs now
             self._seen = await self._files()
-        x = await self.sandbox.code.run(code, language="bash" if call.name == BASH else "python", timeout=self.timeout)
+        language = "bash" if call.name == BASH else "python"
+        again = language in self._used
+        self._used.add(language)
+        x = await self.sandbox.code.run(code, language=language, timeout=self.timeout)
         before, self._seen = self._seen, await self._files()
         made = sorted(path for path, stamp in self._seen.items() if before.get(path) != stamp)
         self._made.update(made)
-        return ran(call.name, x, made, self.most)
+        return ran(call.name, x, made, self.most, again)
 
     async def _files(self) -> Dict[str, Tuple[int, str]]:
         try:
             return seen(await self.sandbox.files.list())
-        except NotFoundError:  # of a session that has expired, which code opens again
+        except (NotFoundError, ResourceLimitError):  # a session that has expired, which code opens again, or too many to tell
             return {}
 
     async def _edit(self, call: Call) -> Json:

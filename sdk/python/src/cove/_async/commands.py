@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, AsyncIterator, Awaitable, Callable, Dict,
 from .._errors import NotFoundError, ServerConnectionError, UnavailableError, invalid_field
 from .._models import Chunk, Execution, OutputPage, ProcessInfo, chunk, execution, output_page, process_info
 from .. import _wire
-from .._wire import Json, command_of, encoded_text, text_or_base64, without_none
+from .._wire import Json, called_back, command_of, encoded_text, text_or_base64, without_none
 from .http import AsyncFollowing
 from .stream import Source, pause, pieces
 from .transport import AsyncEvents, at, encoded, once
@@ -30,6 +30,8 @@ class Texts:
     """Hands pieces of output on as text, also where a character is cut in two."""
 
     def __init__(self, on_stdout: Optional[OnText], on_stderr: Optional[OnText]) -> None:
+        called_back("on_stdout", on_stdout)
+        called_back("on_stderr", on_stderr)
         make = codecs.getincrementaldecoder("utf-8")
         self._to = {name: (to, make("replace")) for name, to in (("stdout", on_stdout), ("stderr", on_stderr)) if to}
         self.told = False
@@ -136,11 +138,11 @@ class AsyncProcess:
 
     async def wait(self, *, on_stdout: Optional[OnText] = None, on_stderr: Optional[OnText] = None, resume: float = 0.0) -> Execution:
         """Wait for its end, and hand its output on meanwhile."""
+        texts = Texts(on_stdout, on_stderr)
         if not self.pid and self.info.result is not None:  # policy did not let it begin
             return self.info.result
         if on_stdout is None and on_stderr is None and not resume:
             return execution(await self._transport.get("GET", self._at("/wait")))
-        texts = Texts(on_stdout, on_stderr)
         async with self.output(resume=resume) as output:
             async for piece in output:
                 texts.take(piece)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from typing import IO, TYPE_CHECKING, AsyncIterator, Callable, List, Optional, Type, Union
 
-from .._errors import NotFoundError, SessionNotFoundError, invalid_field
+from .._errors import NotFoundError, ResourceLimitError, SessionNotFoundError, invalid_field
 from .._models import FileChange, FileInfo, Link, file_change, file_info, pick
-from .._wire import Json, encoded_text, path_of, text_or_base64, without_none
+from .._wire import Json, called_back, encoded_text, path_of, text_or_base64, without_none
 from .http import AsyncResponse, Body, number
 from .stream import PIECE, Source, blocking, pieces
 from .transport import BYTES, TAR, AsyncEvents, at
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 # Called with the bytes that have passed, and with all of them where that is known.
 OnProgress = Callable[[int, Optional[int]], None]
+MOST_HELD = 1 << 30  # bytes of a file that are held in memory; a sandbox can make one that is far longer
+MOST_LISTED = 100_000  # files of a list
 LocalPath = Union[str, "os.PathLike[str]"]
 RemotePath = Union[str, "os.PathLike[str]"]
 
@@ -52,7 +54,13 @@ class AsyncDownload:
 
     async def read(self) -> bytes:
         """All that is left."""
-        return b"".join([piece async for piece in self])
+        held = bytearray()
+        async for piece in self:
+            held += piece
+            if len(held) > MOST_HELD:
+                await self.aclose()
+                raise ResourceLimitError(f"the file has more than {MOST_HELD} bytes, which are not held in memory", remedy="take it piece by piece with open, or use download")
+        return bytes(held)
 
     async def aclose(self) -> None:
         """Leave the rest."""
@@ -111,7 +119,7 @@ class AsyncFiles:
 
     async def read_bytes(self, path: RemotePath, *, offset: int = 0, length: Optional[int] = None) -> bytes:
         """A file, or a part of it."""
-        if length == 0:  # which to the server means all
+        if length == 0:  # which the server refuses
             await self.stat(path)
             return b""
         async with await self.open(path, offset=offset, length=length) as download:
@@ -129,6 +137,8 @@ class AsyncFiles:
         open file or pieces; what is not in memory is never held whole."""
         headers = {"Content-Type": BYTES}
         if mode is not None:
+            if not isinstance(mode, (int, str)):
+                raise invalid_field("mode", f"must be a number or a text in octal, and is {type(mode).__name__}")
             headers["X-File-Mode"] = mode if isinstance(mode, str) else f"{mode:04o}"
         await self._transport.tell("PUT", self._at("/files"), body=counted(data, on_progress), query={"path": path_of(path)}, headers=headers)
 
@@ -142,6 +152,7 @@ class AsyncFiles:
 
     async def download(self, path: RemotePath, local: LocalPath, *, on_progress: Optional[OnProgress] = None) -> None:
         """Copy a file out of the sandbox. The local file is there whole or not at all."""
+        called_back("on_progress", on_progress)
         part = os.path.join(os.path.dirname(os.path.abspath(local)), f".cove-{os.urandom(8).hex()}")
         async with await self.open(path) as download:
             # With the permissions that this user's files have.
@@ -172,6 +183,8 @@ class AsyncFiles:
                 if event is None:
                     return found
                 if event.name == "file":
+                    if len(found) >= MOST_LISTED:
+                        raise ResourceLimitError(f"there are more than {MOST_LISTED} files, which are not held in memory", remedy="list a directory in it, or use a program")
                     found.append(file_info(events.parsed(event)))
         finally:
             await events.aclose()
@@ -223,6 +236,7 @@ class AsyncFiles:
 
 def counted(data: Source, on_progress: Optional[OnProgress]) -> Body:
     """What is to be sent, with somebody told of what has gone."""
+    called_back("on_progress", on_progress)
     if isinstance(data, str):
         data = encoded_text("data", data)
     if isinstance(data, (bytearray, memoryview)):

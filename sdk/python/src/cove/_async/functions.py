@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, List, Mapping, Optional, Set, Union
+from typing import Any, List, Mapping, Optional, Set, Union
 
 from .._errors import CoveError
 from .._told import EDITED, MOST, arguments_of, bound, cut, edited, failed, joined, part_of, schemas, told
 from .._wire import Json
-
-if TYPE_CHECKING:
-    from .sandbox import AsyncSandbox
+from .sandbox import AsyncSandbox, checked
 
 NOTE = 80  # characters at the end of a part of a file
 
@@ -22,8 +20,8 @@ class AsyncFunctions:
     timeout says so; otherwise as many as the server gives.
     """
 
-    def __init__(self, sandbox: "AsyncSandbox", *, timeout: Optional[float] = None, most: int = MOST) -> None:
-        self.sandbox = sandbox
+    def __init__(self, sandbox: AsyncSandbox, *, timeout: Optional[float] = None, most: int = MOST) -> None:
+        self.sandbox = checked(sandbox)
         self.timeout = timeout
         self.most = bound(most)
         self._used: Set[str] = set()  # the languages that something was run in

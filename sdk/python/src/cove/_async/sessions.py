@@ -166,7 +166,9 @@ class AsyncSandboxClient:
         return [dict(info.raw) for info in await sandbox.files.list(path, depth=depth)]
 
     async def close_session(self, session_id: Optional[str] = None) -> None:
-        """End a session and its files."""
+        """End a session and its files. Where none was opened or named, there is nothing to end."""
+        if session_id is None and self._own is None and not self._converses and self._token not in _NOW.get({}):
+            return
         sandbox = await self._sandbox(session_id)
         for name in [name for name, one in self._sandboxes.items() if one is sandbox]:
             del self._sandboxes[name]

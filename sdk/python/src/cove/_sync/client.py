@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Iterator, Callable, Dict, List, Mapping, 
 from .._errors import InvalidError, configuration, invalid_field
 from .._models import Health, Session, Snapshot, Stats, pick
 from .._settings import choose
-from .._wire import Json, without_none
+from .._wire import Json, called_back, text_field, without_none
 from .transport import Transport, at, once
 
 if TYPE_CHECKING:
@@ -62,6 +62,7 @@ class Client:
 
     def open(self, request: Mapping[str, Any], *, idempotency_key: Optional[str] = None, on_queue: Optional[Callable[[int], None]] = None, retried: str = "") -> Session:
         """Open a session: the live one of this user and thread, or a new one."""
+        called_back("on_queue", on_queue)
         body = without_none(request)
         headers: Dict[str, str] = once(idempotency_key)
         if retried:
@@ -82,7 +83,7 @@ class Client:
             events.close()
 
     def _session(self, body: Json) -> Session:
-        if not body.get("session_id") or not body.get("status"):
+        if not isinstance(body, dict) or not body.get("session_id") or not body.get("status"):
             raise self.transport.strange("a session")
         return pick(Session, body)
 
@@ -167,5 +168,5 @@ class Client:
 
     def run_python(self, code: str, *, timeout: Optional[float] = None, session_id: Optional[str] = None, template: Optional[str] = None) -> Json:
         """Run Python code for a model: the answer has a text, whatever happens."""
-        body = without_none({"code": code, "timeout": timeout, "session_id": session_id, "template": template})
+        body = without_none({"code": text_field("code", code), "timeout": timeout, "session_id": session_id, "template": template})
         return self.transport.get("POST", "/api/tools/run_python_code", json_body=body)

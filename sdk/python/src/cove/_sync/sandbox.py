@@ -255,10 +255,18 @@ class Snapshots:
         self._sandbox.client.delete_snapshot(snapshot.snapshot_id if isinstance(snapshot, Snapshot) else snapshot)
 
 
+def checked(sandbox: Any) -> Sandbox:
+    """A sandbox that somebody is to work in, if it is one that is used in this way: the
+    other kind would run what it is told, and give no answer."""
+    if not isinstance(sandbox, Sandbox):
+        raise invalid_field("sandbox", f"must be of the class {Sandbox.__name__}, and is of {type(sandbox).__name__}")
+    return sandbox
+
+
 def volume_of(volume: Union[str, Mapping[str, Any]]) -> Json:
     """A volume as it travels, from a mapping or from source:target[:rw]."""
     if not isinstance(volume, str):
-        return dict(volume)
+        return pairs("volumes", volume) or {}
     parts = volume.split(":")
     if len(parts) not in (2, 3) or not parts[0] or not parts[1] or (len(parts) == 3 and parts[2] not in ("ro", "rw")):
         raise invalid_field("volumes", f"{volume!r} is not source:target, source:target:ro or source:target:rw")

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import List, Optional, Tuple
 
 from .._errors import CoveError, DeniedError, InvalidError, NotFoundError, SessionNotFoundError
-from .._sync.sandbox import Sandbox
+from .._sync.sandbox import Sandbox, checked
 from .._told import NEW_SANDBOX, ended, failed
 from . import missing
 
@@ -31,7 +31,7 @@ class CoveBackend(BaseSandbox):  # type: ignore[misc] # it is Any where it is no
     """One sandbox. Whoever made it ends it."""
 
     def __init__(self, sandbox: Sandbox) -> None:
-        self.sandbox = sandbox
+        self.sandbox = checked(sandbox)
 
     @property
     def id(self) -> str:

@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import Any, List, Optional
 
 from .._async.functions import AsyncFunctions
-from .._async.sandbox import AsyncSandbox
-from .._errors import CoveError, invalid_field
+from .._async.sandbox import AsyncSandbox, checked
+from .._errors import CoveError
 from .._told import MOST, NEW_SANDBOX, TOOLS, bound, cut, ended, failed, joined
 from . import missing
 
@@ -28,7 +28,7 @@ def cove_tools(sandbox: AsyncSandbox, *, timeout: Optional[float] = None, most: 
     """The functions of one sandbox: python, bash, read_file, write_file, edit_file and
     list_files. Each answers with a text of at most so many characters, whatever
     happens; timeout bounds a run, in seconds."""
-    functions = AsyncFunctions(_checked(sandbox), timeout=timeout, most=most)
+    functions = AsyncFunctions(sandbox, timeout=timeout, most=most)
     return [
         FunctionTool(
             name=tool.name,
@@ -58,7 +58,7 @@ class Shell:
     """Runs what a shell call asks for, for a ShellTool with settings of your own."""
 
     def __init__(self, sandbox: AsyncSandbox, *, timeout: Optional[float] = None, most: int = MOST) -> None:
-        self.sandbox = _checked(sandbox)
+        self.sandbox = checked(sandbox)
         self.timeout = timeout
         self.most = bound(most)
 
@@ -88,9 +88,3 @@ class Shell:
             stderr=cut(joined(stderr, *notes) if notes else stderr, most),
             outcome=ShellCallOutcome(type="timeout") if late else ShellCallOutcome(type="exit", exit_code=x.exit_code),
         )
-
-
-def _checked(sandbox: Any) -> AsyncSandbox:
-    if not isinstance(sandbox, AsyncSandbox):
-        raise invalid_field("sandbox", "must be an AsyncSandbox")
-    return sandbox
