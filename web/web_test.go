@@ -53,6 +53,9 @@ func TestConsole(t *testing.T) {
 	tree := providertest.Needs(t, "console", "COVE_TEST_CONSOLE")
 	browser := providertest.Needs(t, "console", "COVE_TEST_CHROMIUM")
 	env := append(plain(t), "COVE_BIN="+executable(t), "COVE_TEST_CHROMIUM="+browser, "COVE_CONSOLE="+filepath.Join(tree, "console.tar"))
+	if duckdb := os.Getenv("COVE_TEST_DUCKDB"); duckdb != "" {
+		env = append(env, "COVE_DUCKDB="+duckdb)
+	}
 	suites, err := filepath.Glob(filepath.Join(tree, "*.test.mjs"))
 	if err != nil || len(suites) == 0 {
 		t.Fatalf("there are no tests in %s: %v", tree, err)

@@ -81,6 +81,19 @@ test("a file with a hostile name is uploaded, changed and downloaded", async () 
   assert.equal(await page.evaluate("window.ran"), undefined);
 });
 
+test("files are dropped into a folder", async () => {
+  const { page } = tab;
+  const dropped = await page.evaluateHandle(() => {
+    const data = new DataTransfer();
+    data.items.add(new File(["a picture that is none"], "dropped.png"));
+    return data;
+  });
+  await page.locator(".files").dispatchEvent("drop", { dataTransfer: dropped });
+  const row = page.getByRole("treeitem").filter({ hasText: "dropped.png" }).last();
+  await row.getByRole("button").click();
+  await page.getByRole("textbox", { name: /^Content of/ }).getByText("none").waitFor();
+});
+
 test("the usage chart moves", async () => {
   const { page } = tab;
   await page.getByRole("link", { name: "Usage", exact: true }).click();
@@ -105,10 +118,10 @@ test("it stops and starts, and keeps its files", async () => {
 test("a trial shows what would change", async () => {
   const { page } = tab;
   await page.getByRole("link", { name: "Trial", exact: true }).click();
-  await page.getByLabel("Command to try").fill("echo 1 > tried; rm -f *.txt");
+  await page.getByLabel("Command to try").fill("echo 1 > tried; rm -f *.txt; echo more >> dropped.png");
   await page.getByRole("button", { name: "Try", exact: true }).click();
   await page.getByText("/workspace/tried").waitFor();
-  await page.getByText("1 file created, 0 modified, 1 removed").waitFor();
+  await page.getByText("1 file created, 1 modified, 1 removed").waitFor();
   await page.getByRole("button", { name: "Discard" }).click();
   await page.getByText("Nothing is on trial").waitFor();
 });

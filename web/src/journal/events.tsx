@@ -9,10 +9,10 @@ import { Dialog } from "../ui/dialog";
 import { Mark } from "../ui/marks";
 import { Rows, type Column } from "../ui/rows";
 
-const columns: Column<JournalEvent>[] = [
+const columns = (open: (e: JournalEvent) => void): Column<JournalEvent>[] => [
   { title: "Line", width: 70, class: "number", cell: (e) => e.seq },
   { title: "Time", width: 90, cell: (e) => <time dateTime={e.time} title={moment(e.time)}>{clock(e.time)}</time> },
-  { title: "What", class: "grow cut", cell: (e) => <code>{e.kind}</code> },
+  { title: "What", class: "grow cut", cell: (e) => <button type="button" class="link" onClick={(x) => { x.stopPropagation(); open(e); }}><code>{e.kind}</code></button> },
   { title: "Phase", width: 90, class: "minor", cell: (e) => e.phase },
   { title: "How", width: 110, cell: (e) => <How event={e} /> },
   { title: "By", width: 200, class: "minor cut", cell: (e) => <bdi>{e.principal}</bdi> },
@@ -31,7 +31,7 @@ export function Events({ rows, label }: { rows: JournalEvent[]; label: string })
   const [chosen, choose] = useState<JournalEvent>();
   return (
     <>
-      <Rows label={label} rows={rows} columns={columns} id={(e) => String(e.seq)} open={choose} chosen={chosen && String(chosen.seq)} end />
+      <Rows label={label} rows={rows} columns={columns(choose)} id={(e) => String(e.seq)} open={choose} chosen={chosen && String(chosen.seq)} end />
       {chosen && <Line event={chosen} close={() => choose(undefined)} />}
     </>
   );
