@@ -16,30 +16,58 @@ export interface When {
   idle?: boolean; // not now
 }
 
+const least = 1000; // milliseconds between two questions that only the pulse asks for
+
 export function useAsked<T>(ask: (signal: AbortSignal) => Promise<T>, depends: unknown[], when: When = {}): Asked<T> {
   const [state, set] = useState<{ value: T | undefined; problem: unknown }>({ value: undefined, problem: undefined });
   const [turn, setTurn] = useState(0);
   const again = useCallback(() => setTurn((n) => n + 1), []);
-  const beat = when.live ? pulse.value : 0;
   const about = useRef(depends);
+  const now = useRef({ busy: false, missed: false, asked: 0 });
+  const due = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
+
+  // soon asks once more after a while; of several, the earliest counts.
+  const soon = (after: number) => {
+    due.current ??= setTimeout(() => {
+      due.current = undefined;
+      again();
+    }, after);
+  };
 
   useEffect(() => {
     if (when.idle) return;
     if (about.current.some((d, i) => d !== depends[i])) set({ value: undefined, problem: undefined }); // another thing
     about.current = depends;
     const stop = new AbortController();
-    let next: ReturnType<typeof setTimeout> | undefined;
+    now.current = { busy: true, missed: false, asked: Date.now() };
     ask(stop.signal).then(
       (value) => !stop.signal.aborted && set({ value, problem: undefined }),
       (problem: unknown) => !stop.signal.aborted && set((old) => ({ value: old.value, problem })),
     ).finally(() => {
-      if (when.every && !stop.signal.aborted) next = setTimeout(again, document.hidden ? when.every * 5 : when.every);
+      if (stop.signal.aborted) return;
+      now.current.busy = false;
+      if (now.current.missed) soon(least);
+      else if (when.every) soon(document.hidden ? when.every * 5 : when.every);
     });
     return () => {
       stop.abort();
-      clearTimeout(next);
+      clearTimeout(due.current);
+      due.current = undefined;
     };
-  }, [...depends, turn, beat, when.idle]);
+  }, [...depends, turn, when.idle]);
+
+  // A pulse never ends a question that is under way: with many, none would be answered.
+  const beat = when.live ? pulse.value : 0;
+  useEffect(() => {
+    if (beat === 0 || when.idle) return;
+    if (now.current.busy) {
+      now.current.missed = true;
+      return;
+    }
+    clearTimeout(due.current);
+    due.current = undefined;
+    soon(Math.max(0, now.current.asked + least - Date.now()));
+  }, [beat]);
 
   return { ...state, again };
 }

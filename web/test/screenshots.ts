@@ -27,7 +27,7 @@ async function tour(page: Page, server: Server, id: string, strict: string, stil
   await page.getByLabel("Key").waitFor();
   await shot("signin");
   await signIn(page, server);
-  await page.getByRole("img", { name: /^Sandboxes and pool/ }).waitFor();
+  await page.getByRole("img", { name: /^Sandboxes by provider/ }).waitFor();
   await page.waitForTimeout(4500);
   await shot("overview");
   await go("sandboxes");
@@ -88,6 +88,7 @@ async function tour(page: Page, server: Server, id: string, strict: string, stil
     await shot(place);
   }
   await page.keyboard.press("?");
+  await page.getByRole("dialog", { name: "Keys" }).waitFor();
   await shot("help");
 }
 

@@ -170,7 +170,7 @@ test("the other pages", async () => {
   const { page } = tab;
   const go = (name: string) => page.getByRole("navigation", { name: "Pages" }).getByRole("link", { name }).click();
   await go("Overview");
-  await page.getByRole("img", { name: /^Sandboxes and pool/ }).waitFor();
+  await page.getByRole("img", { name: /^Sandboxes by provider/ }).waitFor();
   await page.getByRole("button", { name: "Pause expiry" }).click();
   await page.getByRole("button", { name: "Resume expiry" }).click();
   await go("Journal");

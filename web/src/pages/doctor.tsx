@@ -30,11 +30,11 @@ export function Doctor() {
                   {items.map((p) => (
                     <tr key={p.name}>
                       <th scope="row">{p.name}{p.default && <span class="quiet"> default</span>}{p.fallback ? <span class="quiet"> fallback {p.fallback}</span> : null}</th>
-                      <td class="wrap"><Mark word={p.capabilities.ready ? "ready" : "not ready"} tone={p.capabilities.ready ? "good" : "idle"} />
-                        {p.capabilities.why && <p>{p.capabilities.why}</p>}{p.capabilities.remedy && <p class="quiet">{p.capabilities.remedy}</p>}</td>
+                      <td><Mark word={p.capabilities.ready ? "ready" : "not ready"} tone={p.capabilities.ready ? "good" : "idle"} /></td>
                       <td>{p.capabilities.isolation.boundary || "–"}</td>
-                      {limits.map((l) => <td key={l}>{p.capabilities.ready ? <LevelMark level={p.capabilities.isolation[l]} /> : "–"}</td>)}
-                      <td class="wrap quiet">{(p.capabilities.powers ?? []).join(", ")}</td>
+                      {p.capabilities.ready
+                        ? <>{limits.map((l) => <td key={l}><LevelMark level={p.capabilities.isolation[l]} /></td>)}<td class="quiet">{(p.capabilities.powers ?? []).join(", ")}</td></>
+                        : <td colSpan={limits.length + 1}>{p.capabilities.why}{p.capabilities.remedy && <p class="quiet">{p.capabilities.remedy}</p>}</td>}
                     </tr>
                   ))}
                 </tbody>

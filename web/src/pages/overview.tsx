@@ -17,6 +17,15 @@ const most = 900;
 interface Point {
   at: number;
   stats: Stats;
+  providers: Record<string, number>; // live sandboxes of each
+}
+
+const colors = ["--chart-1", "--chart-2", "--chart-3", "--chart-4"];
+
+function perProvider(sessions: Session[]): Record<string, number> {
+  const counts: Record<string, number> = {};
+  for (const s of sessions) if (s.status !== "ended") counts[s.provider] = (counts[s.provider] ?? 0) + 1;
+  return counts;
 }
 
 // The charts go on while another page is shown, as long as somebody comes back.
@@ -28,7 +37,7 @@ export function Overview() {
   const [, draw] = useState(0);
   useEffect(() => {
     if (!asked.value) return;
-    points = [...points.slice(1 - most), { at: Date.now() / 1000, stats: asked.value }];
+    points = [...points.slice(1 - most), { at: Date.now() / 1000, stats: asked.value, providers: perProvider(sessions.value ?? []) }];
     draw((n) => n + 1);
   }, [asked.value]);
   return (
@@ -48,10 +57,12 @@ export function Overview() {
               <Tile title="Up for" value={span(s.uptime_seconds)} note={`${s.provider} on ${s.node_id}`} />
             </div>
             <div class="charts">
-              <Numbers title="Sandboxes and pool" of={[["live", "--chart-1", (p) => p.active_sessions], ["prepared", "--chart-2", (p) => p.pool_available]]} format={(n) => n.toFixed(0)} least={5} />
-              <Numbers title="Memory promised" of={[["now", "--chart-3", (p) => p.total_memory_mb * (1 << 20)]]} format={size} bytes least={1 << 28} />
-              <Numbers title="Processors promised" of={[["now", "--chart-4", (p) => p.total_cpus]]} format={(n) => n.toFixed(1)} least={2} />
-              <Numbers title="Opened and found again" of={[["opened", "--chart-1", (p) => p.sessions_opened], ["found", "--chart-2", (p) => p.sessions_reused]]} format={(n) => n.toFixed(0)} least={5} />
+              <Numbers title="Sandboxes by provider" of={providers().map((name, i): Line => [name, colors[i % colors.length] ?? "--chart-1", (p) => p.providers[name] ?? 0])} format={whole} least={5} />
+              <Numbers title="Pool" of={[["prepared", "--chart-2", (p) => p.stats.pool_available], ["waiting for room", "--chart-4", (p) => p.stats.queued]]} format={whole} least={5} />
+              <Numbers title="Memory promised" of={[["now", "--chart-3", (p) => p.stats.total_memory_mb * (1 << 20)]]} format={size} bytes least={1 << 28} />
+              <Numbers title="Processors promised" of={[["now", "--chart-4", (p) => p.stats.total_cpus]]} format={(n) => n.toFixed(1)} least={2} />
+              <Numbers title="Found again" of={[["of those opened", "--chart-1", (p) => p.stats.session_reuse_rate * 100]]} format={(n) => `${n.toFixed(0)} %`} least={100} />
+              <Numbers title="Programs run" of={[["in all", "--chart-3", (p) => p.stats.executions]]} format={whole} least={5} />
             </div>
             <div class="two">
               <section aria-labelledby="by"><h2 id="by">By provider and status</h2><Grouped sessions={sessions.value ?? []} /></section>
@@ -69,10 +80,19 @@ function Tile({ title, value, note, href }: { title: string; value: string; note
   return href ? <a class="tile" href={href}>{inner}</a> : <div class="tile">{inner}</div>;
 }
 
-type Line = [label: string, color: string, value: (s: Stats) => number];
+const whole = (n: number): string => n.toFixed(0);
+
+// providers are those that had a sandbox while somebody looked, or the usual one.
+function providers(): string[] {
+  const names = new Set(points.flatMap((p) => Object.keys(p.providers)));
+  const usual = points.at(-1)?.stats.provider;
+  return names.size > 0 ? [...names].sort() : usual ? [usual] : [];
+}
+
+type Line = [label: string, color: string, value: (p: Point) => number];
 
 function Numbers({ title, of, format, least, bytes = false }: { title: string; of: Line[]; format: (n: number) => string; least: number; bytes?: boolean }) {
-  return <Chart title={title} bytes={bytes} times={points.map((p) => p.at)} format={format} least={least} series={of.map(([label, color, value]) => ({ label, color, values: points.map((p) => value(p.stats)) }))} />;
+  return <Chart title={title} bytes={bytes} times={points.map((p) => p.at)} format={format} least={least} series={of.map(([label, color, value]) => ({ label, color, values: points.map(value) }))} />;
 }
 
 function Grouped({ sessions }: { sessions: Session[] }) {
