@@ -62,6 +62,7 @@ func TestConsole(t *testing.T) {
 	}
 	for _, suite := range suites {
 		t.Run(strings.TrimSuffix(filepath.Base(suite), ".test.mjs"), func(t *testing.T) {
+			t.Parallel() // each has a server and a browser of its own, and waits for much
 			t.Log(run(t, env, tree, filepath.Join(tree, "bin", "node"), "--test", "--test-reporter=spec", "--test-timeout=300000", suite))
 		})
 	}
