@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs a tool that tools.mod pins, the bundler of the console, which bundle.mod pins,
-# or a peer that peers.mod pins and make bench compares us with. It is built once for each state of that file and kept in
-# .cache/tools.
+# or a peer that peers.mod pins and make bench compares us with. It is built once for
+# each state of that file and kept in .cache/tools.
 #
 # usage: tool.sh golangci-lint|govulncheck|esbuild|go-judge [arguments]
 #        tool.sh --path NAME     builds it and prints where it is

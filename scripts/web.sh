@@ -16,7 +16,7 @@ from=$PWD/web
 kept=$PWD/.cache/web
 log=$kept/log
 kind=console
-[[ ${1:-} != --test ]] || kind=test
+[[ ${1:-} != --test ]] || kind="test"
 
 missing() {
   echo "the console cannot be built: $1" >&2

@@ -144,6 +144,16 @@ test("programs, ports, network and timeline", async () => {
   await page.getByText("process.signal").first().waitFor();
 });
 
+test("what a sandbox tried to reach is listed, with the reason", async () => {
+  const { page } = tab;
+  const id = await server.sandbox({ network: { mode: "allow", allow: ["allowed.example"] } });
+  await server.api("POST", `/api/sandboxes/${id}/execute`, { command: "python3 -c 'import socket; socket.create_connection((\"denied.example\", 80), 3)'", timeout: 10 });
+  await page.goto(`${server.url}/#/sandboxes/${id}/network`);
+  const log = page.getByRole("region", { name: "Connections" });
+  await log.getByText("denied.example").first().waitFor();
+  await log.getByText("deny", { exact: true }).first().waitFor();
+});
+
 test("a blocked command says why", async () => {
   const { page } = tab;
   const id = await server.sandbox({ policy: "agent-bash" });

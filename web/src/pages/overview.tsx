@@ -7,8 +7,9 @@ import type { Stats } from "../api/platform";
 import { useAsked } from "../asked";
 import { may } from "../session";
 import { to } from "../route";
-import { count, size, span } from "../text";
+import { bytesIn, count, size, span } from "../text";
 import { Chart } from "../ui/charts";
+import { Scroll } from "../ui/scroll";
 import { Shown } from "../ui/states";
 import { Tasks } from "./tasks";
 
@@ -101,13 +102,16 @@ function Grouped({ sessions }: { sessions: Session[] }) {
   const states = [...new Set(live.map((s) => s.status))].sort();
   if (live.length === 0) return <p class="quiet">No sandbox is open.</p>;
   return (
-    <table class="plain">
-      <thead><tr><th scope="col">Provider</th>{states.map((s) => <th key={s} scope="col" class="number">{s}</th>)}</tr></thead>
+    <Scroll label="Sandboxes by provider"><table class="plain">
+      <thead><tr><th scope="col">Provider</th>{states.map((s) => <th key={s} scope="col" class="number">{s}</th>)}<th scope="col" class="number">memory</th><th scope="col" class="number">processors</th></tr></thead>
       <tbody>
-        {providers.map((p) => (
-          <tr key={p}><th scope="row">{p}</th>{states.map((st) => <td key={st} class="number">{live.filter((s) => s.provider === p && s.status === st).length}</td>)}</tr>
+        {providers.map((p) => ({ p, held: live.filter((s) => s.provider === p && (s.status === "running" || s.status === "paused")) })).map(({ p, held }) => (
+          <tr key={p}><th scope="row">{p}</th>{states.map((st) => <td key={st} class="number">{live.filter((s) => s.provider === p && s.status === st).length}</td>)}
+            <td class="number">{size(held.reduce((sum, s) => sum + bytesIn(s.resource_limits.memory_limit), 0))}</td>
+            <td class="number">{held.reduce((sum, s) => sum + Number(s.resource_limits.cpu_limit ?? 0), 0).toFixed(1)}</td>
+          </tr>
         ))}
       </tbody>
-    </table>
+    </table></Scroll>
   );
 }
