@@ -79,7 +79,12 @@ export class Server {
     await this.start(host);
   }
 
+  // close leaves nothing behind: what is in a sandbox would outlive the server.
   async close(): Promise<void> {
+    if (this.child?.exitCode === null && this.settings["SANDBOX_PROVIDER"] !== "fake") {
+      const { items } = await this.api<{ items: { session_id: string; status: string }[] }>("GET", "/api/sandboxes?limit=1000");
+      for (const s of items) if (s.status !== "ended") await this.api("DELETE", `/api/sandboxes/${s.session_id}`);
+    }
     await this.stop();
     rmSync(this.home, { recursive: true, force: true });
   }
