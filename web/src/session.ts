@@ -14,10 +14,36 @@ export const who = signal<Who | null | undefined>(undefined);
 // why says what ended the last sign-in.
 export const why = signal<Problem | null>(null);
 
+// Tabs of a browser share its cookie. Who signs out in one has left them all, and who
+// signs in as somebody else has done so in all.
+const tabs = new BroadcastChannel("cove.session");
+type Told = "came" | "leaves" | "left";
+const tell = (what: Told): void => tabs.postMessage(what);
+
+tabs.onmessage = ({ data }: MessageEvent<Told>) => {
+  if (data !== "came") sessionStorage.removeItem(kept); // or this tab would sign in again
+  if (data === "left") location.reload();
+  if (data === "came" && who.value) void get<Who>("api/whoami").then(meet, () => undefined); // whatever asks next is told
+};
+
+let met: string | undefined; // who was shown here
+
+// meet begins anew where another one was shown before: nothing of theirs stays.
+function meet(now: Who): void {
+  const name = JSON.stringify([now.tenant, now.name]);
+  if (met !== undefined && met !== name) {
+    sessionStorage.removeItem(kept);
+    location.reload();
+    return;
+  }
+  met = name;
+  who.value = now;
+  why.value = null;
+}
+
 export async function recall(): Promise<void> {
   try {
-    who.value = await get<Who>("api/whoami");
-    why.value = null;
+    meet(await get<Who>("api/whoami"));
   } catch (problem) {
     if (problem instanceof Problem && !problem.signedOut) why.value = problem;
     who.value = null;
@@ -27,8 +53,15 @@ export async function recall(): Promise<void> {
 // signIn trades a key for the cookie: it makes a login link and uses it up.
 export async function signIn(key: string): Promise<void> {
   await trade(key);
-  sessionStorage.setItem(kept, key);
   await recall();
+  sessionStorage.setItem(kept, key);
+  tell("came");
+}
+
+// arrive finds out who this browser is signed in as when a tab opens, as by a link.
+export async function arrive(): Promise<void> {
+  await recall();
+  if (who.value) tell("came");
 }
 
 async function trade(key: string): Promise<void> {
@@ -48,14 +81,18 @@ async function trade(key: string): Promise<void> {
   if (entered.type !== "opaqueredirect" && !entered.ok) throw new Problem({ ...((await entered.json()) as ProblemBody), status: entered.status });
 }
 
+// signOut fails where the server does not hear it: the cookie is good then, and who
+// reads that they are out must be.
 export async function signOut(): Promise<void> {
   sessionStorage.removeItem(kept);
+  tell("leaves");
   try {
     await send("POST", "logout");
-  } finally {
-    why.value = null;
-    who.value = null;
+  } catch (problem) {
+    if (!(problem instanceof Problem && problem.signedOut)) throw problem;
   }
+  tell("left");
+  location.reload(); // what was shown is not kept for the next one
 }
 
 export function may(scope: string): boolean {

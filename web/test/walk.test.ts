@@ -223,11 +223,35 @@ test("keys: / searches, ? helps", async () => {
   await page.getByRole("dialog").waitFor({ state: "detached" });
 });
 
-test("who signs out is out", async () => {
-  const { page } = tab;
+test("who signs out is out, in every tab", async () => {
+  const { page, context } = tab;
+  const other = await context.newPage();
+  await other.goto(server.url);
+  await other.getByRole("navigation", { name: "Pages" }).waitFor();
+  await other.evaluate((key) => sessionStorage.setItem("cove.key", key), server.key); // as if it was typed there
   await page.getByRole("button", { name: "Sign out" }).click();
-  await page.getByLabel("Key").waitFor();
-  await page.reload();
-  await page.getByLabel("Key").waitFor();
+  for (const one of [page, other]) {
+    await one.getByLabel("Key").waitFor();
+    await one.reload();
+    await one.getByLabel("Key").waitFor();
+    assert.equal(await one.evaluate("sessionStorage.length"), 0, "a tab keeps the key");
+  }
   await signIn(page, server);
+  await other.close();
+});
+
+test("who signs in as somebody else is that in every tab, and finds nothing of the one before", async () => {
+  const { page, context } = tab;
+  const { secret } = await server.api<{ secret: string }>("POST", "/api/keys", { name: "another", scopes: ["sandbox:read"] });
+  const headers = { Authorization: `Bearer ${secret}`, "Content-Type": "application/json" };
+  const link = await fetch(`${server.url}/api/login-links`, { method: "POST", body: "{}", headers });
+  const { name } = (await (await fetch(`${server.url}/api/whoami`, { headers })).json()) as { name: string };
+  await page.evaluate("window.before = true");
+  const other = await context.newPage();
+  await other.goto(((await link.json()) as { url: string }).url);
+  await other.getByRole("button", { name: "Sign in" }).click();
+  for (const one of [other, page]) await one.getByText(`${name} of default`).waitFor();
+  assert.equal(await page.evaluate("window.before"), undefined, "the page of the one before is still there");
+  assert.equal(await page.evaluate("sessionStorage.length"), 0, "the key of the one before is still there");
+  await other.close();
 });

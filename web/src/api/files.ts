@@ -5,10 +5,14 @@ import type { FileEntry } from "./forms";
 
 const at = (id: string): string => `api/sandboxes/${part(id)}`;
 
-export const entries = (id: string, path: string, signal?: AbortSignal): Promise<FileEntry[]> =>
-  list(`${at(id)}/files/list`, { path }, 5000, signal);
+export const mostEntries = 2000;
 
-export const read = async (id: string, path: string): Promise<Blob> => (await send("GET", `${at(id)}/files`, { query: { path } })).blob();
+export const entries = (id: string, path: string, signal?: AbortSignal): Promise<FileEntry[]> =>
+  list(`${at(id)}/files/list`, { path }, mostEntries, signal);
+
+// read returns the first bytes of a file, up to most: it may grow while it is read.
+export const read = async (id: string, path: string, most: number): Promise<Blob> =>
+  (await send("GET", `${at(id)}/files`, { query: { path, offset: 0, length: most } })).blob();
 
 export const write = async (id: string, path: string, content: Blob | string): Promise<void> => {
   await send("PUT", `${at(id)}/files`, { query: { path }, raw: content, headers: { "Content-Type": "application/octet-stream" } });

@@ -124,14 +124,36 @@ interface Page<T> {
   next_cursor?: string;
 }
 
+const largest = 1000; // page that the server gives
+
+async function* pages<T>(path: string, query: Query, limit: number, signal?: AbortSignal): AsyncGenerator<T[]> {
+  let cursor: string | undefined;
+  do {
+    const page: Page<T> = await get(path, { limit, ...query, cursor }, signal);
+    yield page.items;
+    cursor = page.next_cursor;
+  } while (cursor !== undefined);
+}
+
 // list reads a list to its end, or to so many elements.
 export async function list<T>(path: string, query: Query = {}, most = 5000, signal?: AbortSignal): Promise<T[]> {
   const all: T[] = [];
-  let cursor: string | undefined;
-  do {
-    const page: Page<T> = await get(path, { limit: Math.min(1000, most), ...query, cursor }, signal);
-    all.push(...page.items);
-    cursor = page.next_cursor;
-  } while (cursor !== undefined && all.length < most);
+  for await (const items of pages<T>(path, query, Math.min(largest, most), signal)) {
+    all.push(...items);
+    if (all.length >= most) break;
+  }
   return all;
+}
+
+const mostPages = 100; // of a list that is read for its end
+
+// latest returns the last elements of a list that begins with the oldest.
+export async function latest<T>(path: string, query: Query, most: number, signal?: AbortSignal): Promise<T[]> {
+  let last: T[] = [];
+  let read = 0;
+  for await (const items of pages<T>(path, query, largest, signal)) {
+    last = [...last, ...items].slice(-most);
+    if (++read === mostPages) break;
+  }
+  return last;
 }

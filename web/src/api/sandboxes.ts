@@ -1,11 +1,11 @@
 // What can be done to sandboxes.
 
-import { get, list, part, post, remove, send } from "./http";
+import { get, latest, list, part, post, remove, send } from "./http";
 import type { Link, Network, Process, Session, Spec, Trial, Usage } from "./forms";
 
 const at = (id: string): string => `api/sandboxes/${part(id)}`;
 
-export const sandboxes = (signal?: AbortSignal): Promise<Session[]> => list("api/sandboxes", {}, 5000, signal);
+export const sandboxes = (signal?: AbortSignal): Promise<Session[]> => latest("api/sandboxes", {}, 5000, signal);
 export const sandbox = (id: string, signal?: AbortSignal): Promise<Session> => get(at(id), {}, signal);
 export const open = (spec: Spec): Promise<Session> => post("api/sandboxes", spec);
 export const usage = (id: string, signal?: AbortSignal): Promise<Usage> => get(`${at(id)}/stats`, {}, signal);

@@ -24,12 +24,16 @@ export async function* events(method: string, path: string, ask: Ask = {}): Asyn
 async function* parsed(body: ReadableStream<Uint8Array>): AsyncGenerator<StreamEvent> {
   const reader = body.pipeThrough(new TextDecoderStream() as ReadableWritablePair<string, Uint8Array>).getReader();
   let pending = "";
+  let atEnd = false; // of a line: an empty one after it ends an event
   try {
     for (;;) {
       const { done, value } = await reader.read();
       if (done) return;
+      const whole = value.includes("\n\n") || (atEnd && value.startsWith("\n"));
+      atEnd = value.endsWith("\n");
       pending += value;
       if (pending.length > maxPending) throw new Problem({ status: 0, code: "unknown", error: "the server sends an event without an end" });
+      if (!whole) continue; // a large event comes in many pieces, and is looked through once
       const blocks = pending.split("\n\n");
       pending = blocks.pop() ?? "";
       for (const block of blocks) {

@@ -1,12 +1,13 @@
 // Datasets, and questions to them.
 
 import { useState } from "preact/hooks";
-import { get, list, part, post } from "../api/http";
+import { get, latest, list, part, post } from "../api/http";
 import type { Dataset, Run, Table } from "../api/platform";
 import { useAsked } from "../asked";
 import { ago, count, milliseconds, size } from "../text";
 import { Editor } from "../ui/editors";
 import { Mark } from "../ui/marks";
+import { attempt } from "../ui/notices";
 import { Empty, Failure, Shown } from "../ui/states";
 import { Answer } from "./answer";
 
@@ -14,7 +15,7 @@ const quoted = (name: string): string => (/^[a-z_][a-z0-9_]*$/i.test(name) ? nam
 
 export function Data() {
   const sets = useAsked((s) => list<Dataset>("api/datasets", {}, 1000, s), []);
-  const runs = useAsked((s) => list<Run>("api/runs", {}, 200, s), []);
+  const runs = useAsked((s) => latest<Run>("api/runs", {}, 50, s), []);
   const [dataset, setDataset] = useState("");
   const [kind, setKind] = useState<"sql" | "python">("sql");
   const [text, setText] = useState("");
@@ -41,7 +42,8 @@ export function Data() {
     setKind(r.request.query_type === "python" ? "python" : "sql");
     setText(r.request.sql ?? r.request.python_code ?? "");
     if (r.request.dataset_id) setDataset(r.request.dataset_id);
-    setRun(await get<Run>(`api/runs/${part(r.run_id)}`));
+    const whole = await attempt(() => get<Run>(`api/runs/${part(r.run_id)}`));
+    if (whole) setRun(whole);
   };
   return (
     <section class="page data" aria-labelledby="title">
@@ -104,7 +106,7 @@ function Past({ runs, recall }: { runs: Run[]; recall: (r: Run) => void }) {
     <section aria-labelledby="past">
       <h2 id="past">Asked before</h2>
       <ul class="past">
-        {runs.toReversed().slice(0, 50).map((r) => (
+        {runs.toReversed().map((r) => (
           <li key={r.run_id}>
             <Mark word={r.decision?.allowed === false ? "blocked" : r.status} />{" "}
             <button type="button" class="link cut" onClick={() => recall(r)}><code><bdi>{r.request.sql ?? r.request.python_code}</bdi></code></button>{" "}

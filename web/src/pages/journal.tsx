@@ -1,17 +1,17 @@
 // The journal: what was done, by whom, and how it went.
 
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import { get, list } from "../api/http";
 import type { JournalEvent } from "../api/forms";
 import { useAsked } from "../asked";
 import { Events } from "../journal/events";
-import { connected, hear } from "../live";
+import { most, useFresh } from "../journal/fresh";
+import { connected } from "../live";
 import { may } from "../session";
 import { count } from "../text";
 import { Dialog } from "../ui/dialog";
 import { Empty, Failure, Shown, Waiting } from "../ui/states";
 
-const most = 5000;
 const kinds = ["session.", "process.", "context.", "file.", "snapshot.", "trial.", "volume.", "run.", "link.", "template.", "admin.", "egress."];
 
 export function Journal() {
@@ -19,23 +19,19 @@ export function Journal() {
   const [search, setSearch] = useState("");
   const [refused, setRefused] = useState(false);
   const [live, setLive] = useState(true);
-  const [fresh, setFresh] = useState<JournalEvent[]>([]);
   const asked = useAsked((s) => list<JournalEvent>("api/events", { kind, tail: most }, most, s), [kind]);
 
-  useEffect(() => setFresh([]), [asked.value]);
-  useEffect(() => (live ? hear((e) => setFresh((old) => [...old.slice(-most), e])) : undefined), [live]);
+  const all = useFresh(asked.value, live, (e) => e.kind.startsWith(kind), [kind]);
 
   const rows = useMemo(() => {
     const words = search.toLowerCase().split(/\s+/).filter(Boolean);
-    const past = asked.value ?? [];
-    const last = past.at(-1)?.seq ?? 0;
-    return [...past, ...fresh.filter((e) => e.seq > last && (!kind || e.kind.startsWith(kind)))].filter((e) => {
+    return all.filter((e) => {
       if (refused && e.effect !== "deny" && !e.code) return false;
       if (words.length === 0) return true;
       const text = [e.kind, e.phase, e.principal, e.tenant, e.session_id, e.rule, e.code, e.outcome, e.seq].join(" ").toLowerCase();
       return words.every((w) => text.includes(w));
     });
-  }, [asked.value, fresh, kind, search, refused]);
+  }, [all, search, refused]);
 
   return (
     <section class="page tall" aria-labelledby="title">

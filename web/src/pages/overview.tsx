@@ -1,8 +1,9 @@
 // How the platform is, at a glance.
 
 import { useEffect, useState } from "preact/hooks";
-import { get, list } from "../api/http";
+import { get } from "../api/http";
 import type { Session } from "../api/forms";
+import { sandboxes } from "../api/sandboxes";
 import type { Stats } from "../api/platform";
 import { useAsked } from "../asked";
 import { may } from "../session";
@@ -34,7 +35,7 @@ let points: Point[] = [];
 
 export function Overview() {
   const asked = useAsked((s) => get<Stats>("api/stats", {}, s), [], { live: true, every: 2000 });
-  const sessions = useAsked((s) => list<Session>("api/sandboxes", {}, 5000, s), [], { live: true });
+  const sessions = useAsked(sandboxes, [], { live: true });
   const [, draw] = useState(0);
   useEffect(() => {
     if (!asked.value) return;

@@ -22,18 +22,23 @@ const pictures: [string, number[]][] = [
 
 const languages: Record<string, string> = { py: "python", js: "node", mjs: "node", ts: "typescript", sql: "sql", sh: "bash" };
 
-type Content = { kind: "text"; text: string } | { kind: "picture"; blob: Blob } | { kind: "bytes" };
+// ends is how its lines end: the editor knows \n only, and saving must change no other line.
+type Content = { kind: "text"; text: string; ends: string } | { kind: "picture"; blob: Blob } | { kind: "bytes" };
 
 async function look(id: string, file: FileEntry): Promise<Content> {
   if (file.type !== "file" || file.size > mostSeen) return { kind: "bytes" };
-  const blob = await read(id, file.path ?? "");
+  const blob = await read(id, file.path ?? "", mostSeen + 1);
+  if (blob.size > mostSeen) return { kind: "bytes" };
   const first = new Uint8Array(await blob.slice(0, 8).arrayBuffer());
   const type = pictures.find(([, magic]) => magic.every((b, i) => first[i] === b))?.[0];
   if (type) return { kind: "picture", blob: new Blob([blob], { type }) };
   if (blob.size > mostEdited) return { kind: "bytes" };
   try {
     const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(await blob.arrayBuffer());
-    return text.includes("\0") ? { kind: "bytes" } : { kind: "text", text };
+    const ends = text.includes("\r\n") ? "\r\n" : "\n";
+    const shown = text.replaceAll(ends, "\n");
+    const mixed = shown.includes("\r") || shown.replaceAll("\n", ends) !== text;
+    return text.includes("\0") || mixed ? { kind: "bytes" } : { kind: "text", text: shown, ends };
   } catch {
     return { kind: "bytes" };
   }
@@ -71,11 +76,11 @@ export function FileView({ id, file, changed, gone }: Props) {
         {(content) => {
           switch (content.kind) {
             case "text":
-              return <Text id={id} path={path} text={content.text} writes={writes} changed={changed} />;
+              return <Text id={id} path={path} text={content.text} ends={content.ends} writes={writes} changed={changed} />;
             case "picture":
               return <Picture blob={content.blob} name={nameOf(path)} />;
             case "bytes":
-              return <Empty title="This is not shown here"><p>{file.type !== "file" ? `It is a ${file.type}.` : file.size > mostEdited ? "It is large." : "It is no text."} It can be downloaded.</p></Empty>;
+              return <Empty title="This is not shown here"><p>{file.type !== "file" ? `It is a ${file.type}.` : file.size > mostEdited ? "It is large." : "It is no text, or its lines end in several ways."} It can be downloaded.</p></Empty>;
           }
         }}
       </Shown>
@@ -83,12 +88,12 @@ export function FileView({ id, file, changed, gone }: Props) {
   );
 }
 
-function Text({ id, path, text, writes, changed }: { id: string; path: string; text: string; writes: boolean; changed: () => void }) {
+function Text({ id, path, text, ends, writes, changed }: { id: string; path: string; text: string; ends: string; writes: boolean; changed: () => void }) {
   const [now, set] = useState(text);
   const [saved, setSaved] = useState(text);
   const save = async () => {
     const written = now;
-    if (!(await attempt(() => write(id, path, written).then(() => true), "Saved"))) return;
+    if (!(await attempt(() => write(id, path, written.replaceAll("\n", ends)).then(() => true), "Saved"))) return;
     setSaved(written);
     changed();
   };

@@ -1,7 +1,7 @@
 // The files of a sandbox: a tree, and the one that is chosen.
 
 import { useRef, useState } from "preact/hooks";
-import { entries, makeFolder, write } from "../api/files";
+import { entries, makeFolder, mostEntries, write } from "../api/files";
 import type { FileEntry } from "../api/forms";
 import { useAsked } from "../asked";
 import { may } from "../session";
@@ -120,6 +120,7 @@ function Folder(p: FolderProps) {
                   </button>
                 </li>
               ))}
+          {all.length >= mostEntries && <li role="none" class="quiet tree-row">There may be more than these {mostEntries}; a terminal lists all.</li>}
           {asked.value?.length === 0 && <li role="none" class="quiet tree-row" style={{ paddingLeft: `${(p.depth + 1) * 14 + 20}px` }}>empty</li>}
         </ul>
       )}

@@ -1,7 +1,7 @@
 // What a sandbox may reach, and what it tried to.
 
 import { useState } from "preact/hooks";
-import { list, part } from "../api/http";
+import { latest, part } from "../api/http";
 import type { Connection, Network } from "../api/forms";
 import { setNetwork } from "../api/sandboxes";
 import { useAsked } from "../asked";
@@ -26,7 +26,7 @@ const columns: Column<Connection>[] = [
 ];
 
 export function NetworkTab({ session, again }: TabProps) {
-  const asked = useAsked((s) => list<Connection>(`api/sandboxes/${part(session.session_id)}/connections`, {}, 5000, s), [session.session_id], { every: 3000, idle: session.status === "ended" });
+  const asked = useAsked((s) => latest<Connection>(`api/sandboxes/${part(session.session_id)}/connections`, {}, 5000, s), [session.session_id], { every: 3000, idle: session.status === "ended" });
   return (
     <div class="stack tall">
       {session.status === "running" && may("sandbox:write") && <Rules session={session} again={again} />}

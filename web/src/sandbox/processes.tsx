@@ -16,6 +16,7 @@ import { Awake } from "./resting";
 import type { TabProps } from "./sandbox";
 
 const mostShown = 128 << 10;
+const pace = 100; // milliseconds between two pictures of what is written
 
 export function Processes({ session, again }: TabProps) {
   return <Awake session={session} again={again}><List id={session.session_id} /></Awake>;
@@ -84,15 +85,24 @@ function Followed({ id, pid }: { id: string; pid: number }) {
   const box = useRef<HTMLPreElement>(null);
   useEffect(() => {
     const stop = new AbortController();
+    let now = "";
+    let due: ReturnType<typeof setTimeout> | undefined;
     const follow = async () => {
       for await (const e of events("GET", `api/sandboxes/${part(id)}/processes/${pid}`, { signal: stop.signal })) {
         if (e.name !== "stdout" && e.name !== "stderr") continue;
         const c = e.data as Chunk;
-        setText((t) => (t + textOf(c.data, c.data_base64)).slice(-mostShown));
+        now = (now + textOf(c.data, c.data_base64)).slice(-mostShown);
+        due ??= setTimeout(() => {
+          due = undefined;
+          setText(now);
+        }, pace);
       }
     };
     follow().catch((p: unknown) => !stop.signal.aborted && setProblem(p));
-    return () => stop.abort();
+    return () => {
+      stop.abort();
+      clearTimeout(due);
+    };
   }, []);
   useEffect(() => {
     if (box.current) box.current.scrollTop = box.current.scrollHeight;

@@ -13,6 +13,8 @@ import type { TabProps } from "./sandbox";
 const languages = [["python", "Python"], ["node", "Node"], ["bash", "Bash"], ["command", "Command"]] as const;
 const mostCells = 50;
 const mostShown = 256 << 10; // of a stream that is still going
+const pace = 100; // milliseconds between two pictures of one
+const mostNotebooks = 20;
 
 interface Cell extends Ran {
   id: number;
@@ -23,7 +25,10 @@ const notebooks = new Map<string, ReturnType<typeof signal<Cell[]>>>();
 
 function notebook(id: string) {
   let n = notebooks.get(id);
-  if (!n) notebooks.set(id, (n = signal<Cell[]>([])));
+  if (!n) {
+    for (const oldest of [...notebooks.keys()].slice(0, notebooks.size - mostNotebooks + 1)) notebooks.delete(oldest);
+    notebooks.set(id, (n = signal<Cell[]>([])));
+  }
   return n;
 }
 
@@ -37,14 +42,24 @@ async function run(id: string, cell: Cell, step: (c: Cell) => void, stop: AbortS
   const path = `api/sandboxes/${part(id)}/${command ? "execute" : "code"}`;
   const body = command ? { command: cell.code } : { language: cell.language, code: cell.code };
   let now = cell;
-  const set = (more: Partial<Cell>) => step((now = { ...now, ...more }));
+  let due: ReturnType<typeof setTimeout> | undefined;
+  const show = () => {
+    clearTimeout(due);
+    due = undefined;
+    step(now);
+  };
+  const set = (more: Partial<Cell>) => {
+    now = { ...now, ...more };
+    show();
+  };
   try {
     for await (const event of events("POST", path, { body, headers: { "Content-Type": "application/json" }, signal: stop })) {
       switch (event.name) {
         case "stdout":
         case "stderr": {
           const c = event.data as Chunk;
-          set({ [event.name]: grown(now[event.name], textOf(c.data, c.data_base64)) });
+          now = { ...now, [event.name]: grown(now[event.name], textOf(c.data, c.data_base64)) };
+          due ??= setTimeout(show, pace);
           break;
         }
         case "exit": {
@@ -61,7 +76,7 @@ async function run(id: string, cell: Cell, step: (c: Cell) => void, stop: AbortS
   } catch (problem) {
     set({ problem: stop.aborted ? new Problem({ status: 0, code: "canceled", error: "it was stopped" }) : problem });
   }
-  if (now.running) set({ running: false });
+  if (now.running || due !== undefined) set({ running: false });
 }
 
 const final = (x: Execution) => ({ stdout: textOf(x.stdout, x.stdout_base64), stderr: textOf(x.stderr, x.stderr_base64) });

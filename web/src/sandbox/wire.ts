@@ -30,6 +30,7 @@ interface Ends {
 
 const patience = [500, 1000, 2000, 4000, 8000];
 const encoder = new TextEncoder();
+const mostTyped = 64 << 10; // bytes in one message: a large paste in one piece would end the connection
 
 // connect opens a terminal and opens another one when the connection is lost, until
 // the shell ends, the sandbox does, or close is called.
@@ -88,7 +89,8 @@ export function connect(id: string, ends: Ends): Wire {
   const ready = () => socket?.readyState === WebSocket.OPEN;
   return {
     type: (data) => {
-      if (ready()) socket?.send(encoder.encode(data));
+      const bytes = encoder.encode(data);
+      for (let at = 0; at < bytes.length && ready(); at += mostTyped) socket?.send(bytes.subarray(at, at + mostTyped));
     },
     resize: (cols, rows) => {
       if (ready()) socket?.send(JSON.stringify({ type: "resize", cols, rows }));
