@@ -130,6 +130,7 @@ func (p *Pages) Serve(w http.ResponseWriter, r *http.Request, name string) bool 
 		h.Set("Content-Security-Policy", policy)
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		h.Set("Referrer-Policy", "same-origin")
+		h.Set("X-Dns-Prefetch-Control", "off") // names in what a sandbox made are not looked up
 	} else {
 		h.Set("Cache-Control", "public, max-age=31536000, immutable")
 		h.Set("Content-Security-Policy", "default-src 'none'; sandbox") // a picture that is opened by itself

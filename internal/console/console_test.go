@@ -114,6 +114,9 @@ func TestPolicy(t *testing.T) {
 			t.Errorf("the policy lacks %s: %s", part, policy)
 		}
 	}
+	if w.Header().Get("X-Dns-Prefetch-Control") != "off" {
+		t.Error("a browser looks names up that a sandbox wrote")
+	}
 	if strings.Contains(policy, "unsafe-eval") || strings.Contains(policy, "*") {
 		t.Errorf("the policy is loose: %s", policy)
 	}

@@ -33,13 +33,19 @@ function beat(): void {
 let stop: AbortController | undefined;
 let last = "";
 
+// A browser has few connections to a server for all its tabs: one that nobody looks
+// at holds none, and reads what it missed when somebody does.
+const looked = signal(!document.hidden);
+document.addEventListener("visibilitychange", () => (looked.value = !document.hidden));
+
 effect(() => {
   stop?.abort();
   stop = undefined;
-  if (!who.value) return;
-  last = "";
+  if (!who.value) last = "";
+  if (!who.value || !looked.value) return;
   stop = new AbortController();
   void follow(stop.signal);
+  if (last) beat();
 });
 
 async function follow(signal: AbortSignal): Promise<void> {

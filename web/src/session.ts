@@ -37,7 +37,7 @@ function meet(now: Who): void {
     return;
   }
   met = name;
-  who.value = now;
+  if (JSON.stringify(who.value) !== JSON.stringify(now)) who.value = now;
   why.value = null;
 }
 

@@ -119,3 +119,35 @@ test("a large paste reaches the terminal whole", async () => {
   await until("the count", async () => (await screen(page)).includes("1650000"));
   assert.deepEqual(faults, []);
 });
+
+test("what runs can be stopped after another part was looked at", async () => {
+  const { page } = tab;
+  await page.goto(`${server.url}/#/sandboxes/${id}/code`);
+  await page.getByLabel("Language").selectOption("command");
+  await write(page, "Code", "echo begun; sleep 600");
+  await page.keyboard.press("Control+Enter");
+  await page.locator(".cell").last().getByText("begun", { exact: true }).waitFor();
+  await page.getByRole("link", { name: "About", exact: true }).click();
+  await page.getByRole("heading", { name: "What is enforced" }).waitFor();
+  await page.getByRole("link", { name: "Code", exact: true }).click();
+  await page.getByRole("button", { name: "Stop", exact: true }).last().click();
+  await page.getByText("it was stopped").waitFor();
+});
+
+test("many tabs leave connections for one more", async () => {
+  const { page, context } = tab;
+  const others = [];
+  for (let i = 0; i < 8; i++) {
+    const other = await context.newPage();
+    others.push(other);
+    await other.goto(`${server.url}/#/journal`);
+    await other.getByText("live", { exact: true }).waitFor();
+    await other.evaluate(() => {
+      Object.defineProperty(document, "hidden", { value: true });
+      document.dispatchEvent(new Event("visibilitychange"));
+    });
+  }
+  await page.reload();
+  await page.getByRole("navigation", { name: "Pages" }).waitFor();
+  for (const other of others) await other.close();
+});

@@ -1,6 +1,6 @@
 // What each provider can do here, and whether its sandboxes hold.
 
-import { useRef, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { get } from "../api/http";
 import type { Isolation } from "../api/forms";
 import type { Finding, ProviderReport, Verdict } from "../api/platform";
@@ -64,6 +64,7 @@ function Verify({ providers }: { providers: string[] }) {
   const [problem, setProblem] = useState<unknown>();
   const [busy, setBusy] = useState(false);
   const stop = useRef<AbortController | undefined>(undefined);
+  useEffect(() => () => stop.current?.abort(), []);
   const begin = async () => {
     setBusy(true);
     setFound([]);

@@ -1,6 +1,6 @@
 // Code and commands, one after the other, with what came of each.
 
-import { signal } from "@preact/signals";
+import { signal, type Signal } from "@preact/signals";
 import { useRef, useState } from "preact/hooks";
 import type { CodeResult, Execution } from "../api/forms";
 import { part, Problem } from "../api/http";
@@ -20,14 +20,19 @@ interface Cell extends Ran {
   id: number;
 }
 
-// The cells of each sandbox stay while the console does.
-const notebooks = new Map<string, ReturnType<typeof signal<Cell[]>>>();
+interface Kept {
+  cells: Signal<Cell[]>;
+  stop: Signal<AbortController | undefined>; // of what runs
+}
 
-function notebook(id: string) {
+// The cells of each sandbox stay while the console does, and what runs goes on.
+const notebooks = new Map<string, Kept>();
+
+function notebook(id: string): Kept {
   let n = notebooks.get(id);
   if (!n) {
     for (const oldest of [...notebooks.keys()].slice(0, notebooks.size - mostNotebooks + 1)) notebooks.delete(oldest);
-    notebooks.set(id, (n = signal<Cell[]>([])));
+    notebooks.set(id, (n = { cells: signal([]), stop: signal(undefined) }));
   }
   return n;
 }
@@ -86,38 +91,37 @@ export function Runner({ session, again }: TabProps) {
 }
 
 function Notebook({ id }: { id: string }) {
-  const cells = notebook(id);
+  const { cells, stop } = notebook(id);
   const [language, setLanguage] = useState<string>("python");
   const [code, setCode] = useState("");
-  const [stop, setStop] = useState<AbortController>();
   const end = useRef<HTMLDivElement>(null);
 
   const submit = async () => {
-    if (code.trim() === "" || stop) return;
+    if (code.trim() === "" || stop.value) return;
     const control = new AbortController();
     const cell: Cell = { id: ++last, language, code, stdout: "", stderr: "", values: [], error: null, running: true };
-    cells.value = [...(cells.value ?? []).slice(1 - mostCells), cell];
-    setStop(control);
+    cells.value = [...cells.value.slice(1 - mostCells), cell];
+    stop.value = control;
     setCode("");
-    const show = (c: Cell) => (cells.value = (cells.value ?? []).map((old) => (old.id === c.id ? c : old)));
+    const show = (c: Cell) => (cells.value = cells.value.map((old) => (old.id === c.id ? c : old)));
     await run(id, cell, show, control.signal);
-    setStop(undefined);
+    stop.value = undefined;
     end.current?.scrollIntoView({ block: "nearest" });
   };
 
   return (
     <div class="notebook">
-      {(cells.value ?? []).length === 0 && <p class="quiet">What runs here remembers: variables and imports stay for the next piece. Plots and tables are shown.</p>}
+      {cells.value.length === 0 && <p class="quiet">What runs here remembers: variables and imports stay for the next piece. Plots and tables are shown.</p>}
       <ol class="cells" aria-label="What was run">
-        {(cells.value ?? []).map((c) => <li key={c.id}><Output ran={c} again={() => { setLanguage(c.language); setCode(c.code); }} /></li>)}
+        {cells.value.map((c) => <li key={c.id}><Output ran={c} again={() => { setLanguage(c.language); setCode(c.code); }} /></li>)}
       </ol>
       <form class="composer" ref={end as never} onSubmit={(e) => { e.preventDefault(); void submit(); }}>
         <div class="bar">
           <select aria-label="Language" value={language} onChange={(e) => setLanguage(e.currentTarget.value)}>
             {languages.map(([name, title]) => <option key={name} value={name}>{title}</option>)}
           </select>
-          <button type="submit" class="primary" disabled={stop !== undefined || code.trim() === ""}>Run</button>
-          {stop && <button type="button" onClick={() => stop.abort()}>Stop</button>}
+          <button type="submit" class="primary" disabled={stop.value !== undefined || code.trim() === ""}>Run</button>
+          {stop.value && <button type="button" onClick={() => stop.value?.abort()}>Stop</button>}
           <span class="quiet">Ctrl-Enter runs it</span>
         </div>
         <Editor label="Code" language={language} value={code} change={setCode} run={() => void submit()} />
