@@ -1,7 +1,7 @@
 // What happens on the server, as it happens: the journal is followed, and whoever
 // shows something that changed asks again.
 
-import { effect, signal } from "@preact/signals";
+import { effect, signal, untracked } from "@preact/signals";
 import { Problem } from "./api/http";
 import { events } from "./api/stream";
 import type { JournalEvent } from "./api/forms";
@@ -45,6 +45,7 @@ effect(() => {
   if (!who.value || !looked.value) return;
   stop = new AbortController();
   void follow(stop.signal);
+  void untracked(back); // it may have come back while nobody looked
   if (last) beat();
 });
 
