@@ -69,19 +69,6 @@ func (m *model) heard() string {
 	return string(text)
 }
 
-// example is a copy of the examples with the packages of others beside it.
-func example(t *testing.T, dir string) string {
-	t.Helper()
-	copied := t.TempDir()
-	if err := os.CopyFS(copied, os.DirFS(".")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(filepath.Join(dir, "tools-js", "node_modules"), filepath.Join(copied, "node_modules")); err != nil {
-		t.Fatal(err)
-	}
-	return copied
-}
-
 // agent is a copy of an agent in JavaScript, beside which the packages of others and
 // our own are installed, the latter as npm publishes it.
 func agent(t *testing.T, dir, name string) string {
