@@ -80,7 +80,7 @@ func (l *leavingConn) CloseWrite() error { return closeWrite(l.Conn) }
 func closeWrite(conn net.Conn) error {
 	half, ok := conn.(interface{ CloseWrite() error })
 	if !ok {
-		return cove.Errorf(cove.Unsupported, "this connection cannot be half closed")
+		return cove.Errorf(cove.Unsupported, "this connection cannot be half closed").Remedy("close it when the answer has come")
 	}
 	return half.CloseWrite()
 }
