@@ -112,7 +112,8 @@ func serving(p *proc, conn net.Conn, fn func()) {
 	wg.Wait()
 }
 
-// runServe answers every HTTP request on a port with a text: serve PORT TEXT.
+// runServe answers every HTTP request on a port with a text: serve PORT TEXT. It says
+// so as soon as the port can be dialed, as servers do.
 func runServe(c *call) int {
 	if len(c.args) < 2 {
 		return c.complain("usage: serve port [text]")
@@ -122,6 +123,9 @@ func runServe(c *call) int {
 		return c.fault(c.args[1], err)
 	}
 	defer c.p.m.unlisten(port, l)
+	if code := c.say("serving port " + c.args[1]); code != 0 {
+		return code
+	}
 	body := strings.Join(c.args[2:], " ")
 	for {
 		conn, err := l.accept(c.p)
