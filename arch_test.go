@@ -111,13 +111,13 @@ var allowed = map[string][]string{
 
 	// The kernel's primitives: each package wraps one, none knows what for.
 	"internal/linux/*":        {"internal/linux"},
-	"internal/linux/forkexec": {"internal/linux", "internal/linux/vfork"},
+	"internal/linux/forkexec": {"internal/linux", "internal/linux/longcall", "internal/linux/vfork"},
 	"internal/linux/initproc": {"internal/linux", "internal/linux/vfork"},
 
 	// The agent inside a sandbox, the protocol it speaks, and who drives it.
 	"internal/guest":          {"", "internal/guest/protocol", "internal/linux/solo"},
-	"internal/guest/agent":    {"internal/guest/protocol", "internal/linux/forkexec", "internal/linux/seccomp"},
-	"internal/guest/protocol": {},
+	"internal/guest/agent":    {"internal/guest/protocol", "internal/linux/forkexec", "internal/linux/longcall", "internal/linux/seccomp"},
+	"internal/guest/protocol": {"internal/linux/longcall"},
 	"internal/keeper":         {"", "internal/egress", "internal/flock", "internal/guest/protocol", "internal/spool"},
 
 	// The way to an agent where programs can only be run and waited for.

@@ -3,13 +3,14 @@
 package agent
 
 import (
-	"errors"
 	"runtime/debug"
 	"slices"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/cove-sandbox/cove/internal/linux/forkexec"
+	"github.com/cove-sandbox/cove/internal/linux/longcall"
 )
 
 // maxHandles bounds the descriptors that are held for orphans: a program may
@@ -75,15 +76,19 @@ func (f *family) wait(pids []int) []int {
 	}
 	for len(pids) == 0 {
 		var events [16]unix.EpollEvent
-		n, err := unix.EpollWait(f.epoll, events[:], patience)
-		if err != nil && !errors.Is(err, unix.EINTR) {
+		r, errno := longcall.Call(unix.SYS_EPOLL_PWAIT, uintptr(f.epoll), uintptr(unsafe.Pointer(&events[0])), uintptr(len(events)), uintptr(patience)) //nolint:gosec // what the call takes
+		if errno != 0 && errno != unix.EINTR {
 			return nil
 		}
-		if n == 0 && err == nil {
+		n := 0
+		if errno == 0 {
+			n = int(r)
+		}
+		if n == 0 && errno == 0 {
 			f.busy, patience = 0, -1
 			debug.FreeOSMemory()
 		}
-		for _, e := range events[:max(n, 0)] {
+		for _, e := range events[:n] {
 			if e.Fd == 0 {
 				return nil
 			}

@@ -8,8 +8,11 @@ import (
 	"os"
 	"sync"
 	"syscall"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/cove-sandbox/cove/internal/linux/longcall"
 )
 
 // descriptors carries a message in a packet, and streams as descriptors.
@@ -202,7 +205,11 @@ func (l *descriptors) packet() (n, oobn, flags int, err error) {
 	var got error
 	err = l.rc.Read(func(fd uintptr) bool {
 		for {
-			n, oobn, flags, _, got = unix.Recvmsg(int(fd), l.buf, l.oob, unix.MSG_CMSG_CLOEXEC)
+			if l.host {
+				n, oobn, flags, _, got = unix.Recvmsg(int(fd), l.buf, l.oob, unix.MSG_CMSG_CLOEXEC)
+			} else {
+				n, oobn, flags, got = waitForPacket(fd, l.buf, l.oob)
+			}
 			if !errors.Is(got, unix.EINTR) {
 				return !errors.Is(got, unix.EAGAIN)
 			}
@@ -212,6 +219,20 @@ func (l *descriptors) packet() (n, oobn, flags int, err error) {
 		err = got
 	}
 	return n, oobn, flags, err
+}
+
+// waitForPacket is recvmsg for who has nothing else to do.
+func waitForPacket(fd uintptr, buf, oob []byte) (n, oobn, flags int, err error) {
+	part := unix.Iovec{Base: &buf[0]}
+	part.SetLen(len(buf))
+	m := unix.Msghdr{Iov: &part, Control: &oob[0]}
+	m.SetIovlen(1)
+	m.SetControllen(len(oob))
+	r, errno := longcall.Call(unix.SYS_RECVMSG, fd, uintptr(unsafe.Pointer(&m)), unix.MSG_CMSG_CLOEXEC, 0) //nolint:gosec // what the call takes
+	if errno != 0 {
+		return 0, 0, 0, errno
+	}
+	return int(r), int(m.Controllen), int(m.Flags), nil //nolint:gosec // bounded by the lengths given
 }
 
 func (l *descriptors) decode(packet []byte, fds []int) (*Message, error) {

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/cove-sandbox/cove/internal/linux/longcall"
 	"github.com/cove-sandbox/cove/internal/linux/vfork"
 )
 
@@ -32,7 +33,6 @@ func StartHandled(c *Command) (pid, handle int, err error) {
 	// Nobody may have a descriptor open that is not close-on-exec yet.
 	syscall.ForkLock.Lock()
 	child, errno := spawn(p)
-	vfork.After()
 	syscall.ForkLock.Unlock()
 	runtime.KeepAlive(p)
 	if errno != 0 {
@@ -54,14 +54,18 @@ func StartHandled(c *Command) (pid, handle int, err error) {
 // with it: the parent sleeps until the child execs or exits. So the child never
 // returns from this frame, and the parent leaves it at once. What is called
 // here must not grow the stack, allocate, or be watched by the race detector.
+// Others have the processor meanwhile: an exec takes longer than all else here.
 //
 //go:noinline
 //go:norace
 //go:nocheckptr
 func spawn(p *plan) (pid uintptr, errno syscall.Errno) {
+	longcall.Enter()
 	vfork.Before()
 	pid, errno = vfork.Call(unix.SYS_CLONE, unix.CLONE_VFORK|unix.CLONE_VM|unix.CLONE_PIDFD|uintptr(unix.SIGCHLD), 0, uintptr(unsafe.Pointer(&p.handle))) //nolint:gosec // what the call takes
 	if errno != 0 || pid != 0 {
+		vfork.After()
+		longcall.Leave()
 		return pid, errno
 	}
 	if deaf {

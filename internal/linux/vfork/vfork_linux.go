@@ -29,7 +29,7 @@ func Call(number, a1, a2, a3 uintptr) (pid uintptr, errno syscall.Errno)
 //go:linkname Before syscall.runtime_BeforeFork
 func Before()
 
-// After is called by the parent, as soon as that function has returned.
+// After is called by the parent, in the same function or as soon as that has returned.
 //
 //go:linkname After syscall.runtime_AfterFork
 func After()

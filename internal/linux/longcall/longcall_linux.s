@@ -1,0 +1,1 @@
+// Without an assembly file, functions could not be without a body.
