@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/internal/egress"
 	"github.com/cove-sandbox/cove/provider/local/fence"
@@ -188,7 +190,15 @@ func Interrupt(ctx context.Context, sb cove.Sandbox, how, at string) (bare bool,
 	s := box.shelf
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.write(ctx, step(how)); err != nil {
+	at, promised := strings.CutPrefix(at, "promised ")
+	if promised {
+		if !s.known(step(how)) {
+			return false, errors.New("it would be written down")
+		}
+		if err := unix.Mkdirat(s.own.fd, fence.PromiseOf(s.state.Upper), 0o700); err != nil {
+			return false, err
+		}
+	} else if err := s.write(ctx, step(how)); err != nil {
 		return false, err
 	}
 	switch at {

@@ -251,6 +251,9 @@ func TestStepCutShort(t *testing.T) {
 		for _, how := range []string{"cover", "try", "commit", "discard"} {
 			for _, at := range []string{"before", "bare", "after"} {
 				t.Run(below+" "+how+" "+at, func(t *testing.T) { cutShort(t, below == "a layer", how, at) })
+				if how == "commit" {
+					t.Run(below+" promised "+how+" "+at, func(t *testing.T) { cutShort(t, below == "a layer", how, "promised "+at) })
+				}
 			}
 		}
 	}
@@ -279,6 +282,7 @@ func cutShort(t *testing.T, below bool, how, at string) {
 	must(t, err)
 	bare, err := local.Interrupt(t.Context(), s, how, at)
 	must(t, err)
+	at = strings.TrimPrefix(at, "promised ")
 	if at == "bare" && !bare && (!ends || below) {
 		t.Fatal("the workspace is there")
 	}
@@ -319,7 +323,15 @@ func TestTrialsOfOneNote(t *testing.T) {
 	settled(t, s, false, cove.Usage{}, true)
 	for range 3 {
 		must(t, try(t, s).Discard(t.Context()))
+		trial := try(t, s)
+		sh(t, s, "echo more >> g")
+		must(t, trial.Commit(t.Context()))
 	}
+	again()
+	if got := sh(t, s, "cat g"); got != "more\nmore\nmore\n" {
+		t.Errorf("what was committed is %s", got)
+	}
+	settled(t, s, false, cove.Usage{}, true)
 	try(t, s)
 	sh(t, s, "echo new > f")
 	again()

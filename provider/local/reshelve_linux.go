@@ -73,6 +73,17 @@ func (s *shelf) settle(ctx context.Context, process int, k step) error {
 	if n, err := strconv.Atoi(at); err == nil && k == stepTry && n > s.state.Next {
 		s.state.Next = n // it is not the first trial since the note
 	}
+	if k == stepTry {
+		n, err := s.promised()
+		if err != nil {
+			return err
+		}
+		if n != "" && n != at { // it was taken off to be merged
+			s.state.Next, _ = strconv.Atoi(n)
+			s.took(stepTry, s.change(stepTry))
+			k = stepCommit
+		}
+	}
 	c := s.change(k)
 	switch at {
 	case s.state.Upper: // nothing has changed
@@ -94,6 +105,21 @@ func (s *shelf) settle(ctx context.Context, process int, k step) error {
 		}
 	}
 	return s.bare(ctx, s.as())
+}
+
+// promised returns the trial that somebody asked to commit; "" if there is none.
+func (s *shelf) promised() (string, error) {
+	list, err := namesIn(s.own.fd, ".")
+	if err != nil {
+		return "", err
+	}
+	for _, name := range list {
+		layer, ok := strings.CutSuffix(name, fence.PromiseOf(""))
+		if n, err := strconv.Atoi(layer); ok && err == nil && n >= s.state.Next {
+			return layer, nil
+		}
+	}
+	return "", nil
 }
 
 // holds reports whether a layer is in the own store.

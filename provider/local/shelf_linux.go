@@ -100,7 +100,7 @@ func (s *shelf) begin() error {
 // do has a job done by who has the rights: we, or the spawner.
 func (h *hostSide) do(ctx context.Context, j fence.Job, files ...int) (fence.Done, error) {
 	if h.become {
-		return fence.Tools{Proc: int(h.proc.Fd()), Become: true}.Do(j, files)
+		return h.tools().Do(j, files)
 	}
 	_, spawner, err := h.builders()
 	if err != nil {
@@ -108,6 +108,9 @@ func (h *hostSide) do(ctx context.Context, j fence.Job, files ...int) (fence.Don
 	}
 	return spawner.Do(ctx, j, files)
 }
+
+// tools are ours, where we have the rights.
+func (h *hostSide) tools() fence.Tools { return fence.Tools{Proc: int(h.proc.Fd()), Become: true} }
 
 // layerFiles are the descriptors of layers, after others.
 func layerFiles(layers []layer, before ...int) []int {
@@ -225,12 +228,15 @@ func (s *shelf) job(c change) fence.Job {
 // any and the host can do it. The agent may be known to be alone.
 func (s *shelf) still(ctx context.Context) (move func(), alone bool, err error) {
 	move = func() {}
-	if s.group == nil || !s.host.freezes() || s.group.Still() { // somebody else lets them go on
+	if s.group == nil || !s.host.freezes() {
 		return move, false, nil
 	}
 	alone, err = s.group.Alone()
 	if err != nil || alone {
 		return move, alone, broken(err)
+	}
+	if s.group.Still() {
+		return move, false, nil // somebody else lets them go on
 	}
 	whole := context.WithoutCancel(ctx)
 	soon := func() (context.Context, context.CancelFunc) { return context.WithTimeout(whole, patience) }

@@ -132,14 +132,15 @@ type noted struct {
 
 // known reports whether what was written down says enough for a step. What there
 // was before a trial is there again without it, so that the note of a trial serves
-// for its end and for the next one, whose number is another.
+// for its end and for the next one, whose number is another. That it is to be merged
+// is written down in the store.
 func (s *shelf) known(k step) bool {
 	if s.noted.step != stepTry {
 		return false
 	}
 	before := s.noted.state
 	before.Next = s.state.Next
-	return k == stepDiscard || k == stepTry && before == s.state
+	return k == stepCommit || k == stepDiscard || k == stepTry && before == s.state
 }
 
 // take takes a step. The caller holds mu. errBusy means that nothing has changed.

@@ -99,18 +99,47 @@ func (t *trial) Changes(ctx context.Context) iter.Seq2[cove.FileChange, error] {
 	}
 }
 
-// changes reads them from who can see the layers. What began goes on to its end
-// even if nobody reads any more: it finds the pipe closed.
+// changes has them told by who can see the layers.
 func (t *trial) changes(ctx context.Context, yield func(fence.Change) bool) error {
-	r, w, found, err := t.look()
+	found, err := t.layers()
 	if err != nil {
+		return err
+	}
+	j := fence.Job{Kind: fence.JobChanges, Name: t.name, Stack: fence.Stack{Lower: named(found[1:])}}
+	if t.s.maker != nil || !t.s.host.become {
+		return t.readChanges(ctx, j, found, yield)
+	}
+	defer dropAll(found)
+	err = t.s.host.tools().Changes(j, layerFiles(found), func(c *fence.Change) error {
+		if !yield(*c) {
+			return errEnough
+		}
+		return ctx.Err()
+	})
+	switch {
+	case err == nil, errors.Is(err, errEnough):
+		return nil
+	case ctx.Err() != nil:
+		return ctx.Err()
+	}
+	return broken(err)
+}
+
+// errEnough ends a list that nobody reads any more.
+var errEnough = errors.New("enough")
+
+// readChanges reads them from somebody else, and lets go of the layers. What began
+// goes on to its end even if nobody reads any more: it finds the pipe closed.
+func (t *trial) readChanges(ctx context.Context, j fence.Job, found []layer, yield func(fence.Change) bool) error {
+	r, w, err := changesPipe()
+	if err != nil {
+		dropAll(found)
 		return err
 	}
 	stop := context.AfterFunc(ctx, func() { _ = r.SetReadDeadline(time.Unix(1, 0)) })
 	said := make(chan error, 1)
 	go func() {
 		defer dropAll(found)
-		j := fence.Job{Kind: fence.JobChanges, Name: t.name, Stack: fence.Stack{Lower: named(found[1:])}}
 		_, err := t.s.do(context.WithoutCancel(ctx), j, layerFiles(found, w)...)
 		_ = unix.Close(w)
 		said <- err
@@ -139,18 +168,22 @@ func (t *trial) changes(ctx context.Context, yield func(fence.Change) bool) erro
 	return nil
 }
 
-// look holds the layers of the trial, its own first, and opens a pipe.
-func (t *trial) look() (r *os.File, w int, found []layer, err error) {
+// layers holds the layers of the trial, its own first.
+func (t *trial) layers() ([]layer, error) {
 	if err := t.begin(); err != nil {
-		return nil, -1, nil, err
+		return nil, err
 	}
 	defer t.s.mu.Unlock()
+	return holdAll(append([]layer{t.s.top()}, t.s.lower...)), nil
+}
+
+func changesPipe() (r *os.File, w int, err error) {
 	var ends [2]int
 	if err := unix.Pipe2(ends[:], unix.O_CLOEXEC); err != nil {
-		return nil, -1, nil, cove.Wrap(cove.Exhausted, err, "the host has no descriptor left").Reason(cove.ReasonCapacity)
+		return nil, -1, cove.Wrap(cove.Exhausted, err, "the host has no descriptor left").Reason(cove.ReasonCapacity)
 	}
 	_ = unix.SetNonblock(ends[0], true) // so that the wait for it can be ended
-	return os.NewFile(uintptr(ends[0]), "changes"), ends[1], holdAll(append([]layer{t.s.top()}, t.s.lower...)), nil
+	return os.NewFile(uintptr(ends[0]), "changes"), ends[1], nil
 }
 
 // fileChange is what a caller gets of a change.

@@ -71,27 +71,45 @@ func ReadChange(r *bufio.Reader) (c Change, err error) {
 type differ struct {
 	t            Tools
 	upper, lower int
-	out          *bufio.Writer
+	told         func(*Change) error
 	one, two     []byte // for contents, once there are some to compare
 }
 
-// changes writes down how a layer differs, sorted by path.
-func (t Tools) changes(j *Job, out, store int, lower []int) error {
-	upper, err := openDir(store, j.Name)
+// Changes tells how a layer differs, sorted by path, as a JobChanges writes it down,
+// in this process, which must have the rights of who built the sandbox.
+func (t Tools) Changes(j Job, files []int, told func(*Change) error) error {
+	if err := j.check(1 + len(files)); err != nil {
+		return err
+	}
+	upper, err := openDir(files[0], j.Name)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = unix.Close(upper) }()
-	base, err := t.view(j, lower)
+	base, err := t.view(&j, files[1:])
 	if err != nil {
 		return err
 	}
 	defer func() { _ = unix.Close(base) }()
-	d := &differ{t: t, upper: upper, lower: base, out: bufio.NewWriter(descriptor(out))}
-	if err := d.walk(); err != nil {
+	d := &differ{t: t, upper: upper, lower: base, told: told}
+	return d.walk()
+}
+
+// writeChanges does so for somebody else.
+func (t Tools) writeChanges(j Job, out int, files []int) error {
+	w := bufio.NewWriter(descriptor(out))
+	err := t.Changes(j, files, func(c *Change) error {
+		b := c.encode()
+		if _, err := w.Write(binary.AppendUvarint(nil, uint64(len(b)))); err != nil {
+			return err
+		}
+		_, err := w.Write(b)
+		return err
+	})
+	if err != nil {
 		return err
 	}
-	return d.out.Flush()
+	return w.Flush()
 }
 
 // step is something to do in the order of paths.
@@ -250,7 +268,7 @@ func (d *differ) compare(name, n string, up, low int) ([]step, error) {
 	return append(steps, in), nil
 }
 
-// file writes down how one file differs, if it does.
+// file tells how one file differs, if it does.
 func (d *differ) file(s *step) error {
 	if len(s.path) > longest {
 		return tooLong("describe", s.path)
@@ -259,7 +277,7 @@ func (d *differ) file(s *step) error {
 	switch {
 	case !s.here:
 		c.Kind = Removed
-		return d.write(&c)
+		return d.told(&c)
 	case s.once:
 		differs, err := d.differs(s)
 		if err != nil || !differs {
@@ -271,16 +289,7 @@ func (d *differ) file(s *step) error {
 	if kindOf(&s.now) == unix.S_IFLNK {
 		c.Link, _ = d.link(d.upper, s.path) // one that went points nowhere
 	}
-	return d.write(&c)
-}
-
-func (d *differ) write(c *Change) error {
-	b := c.encode()
-	if _, err := d.out.Write(binary.AppendUvarint(nil, uint64(len(b)))); err != nil {
-		return err
-	}
-	_, err := d.out.Write(b)
-	return err
+	return d.told(&c)
 }
 
 // differs reports whether a file that is in both is another one now.

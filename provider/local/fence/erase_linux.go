@@ -70,3 +70,11 @@ func trash(store, dir int, name string) (string, error) {
 	to := "trash." + strconv.FormatUint(trashed.Add(1), 36) + "." + strconv.Itoa(os.Getpid())
 	return to, unix.Renameat(dir, name, store, to)
 }
+
+// eraseWork removes what an overlay needed beside an upper layer: as a rule an empty
+// directory in another.
+func eraseWork(store int, upper string) error {
+	name := WorkOf(upper)
+	_ = unix.Unlinkat(store, name+"/work", unix.AT_REMOVEDIR)
+	return erase(store, name)
+}

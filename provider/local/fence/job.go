@@ -70,6 +70,10 @@ type Layer struct {
 	Owner uint32 // of what is in it
 }
 
+// PromiseOf is the directory that says that a layer is to be merged, from before it is
+// taken off until that is done.
+func PromiseOf(layer string) string { return layer + ".commit" }
+
 // WorkOf is the directory that an overlay needs beside its upper one.
 func WorkOf(upper string) string { return upper + ".work" }
 

@@ -40,7 +40,7 @@ func (t Tools) Do(j Job, files []int) (Done, error) {
 	case JobErase:
 		return Done{}, t.erase(&j, files[0])
 	case JobChanges:
-		return Done{}, t.changes(&j, files[0], files[1], files[2:])
+		return Done{}, t.writeChanges(j, files[0], files[1:])
 	case JobPack:
 		return t.pack(&j, files[0], files[1:])
 	case JobUnpack:

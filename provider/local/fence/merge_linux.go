@@ -52,11 +52,15 @@ func (t Tools) merge(store int, name, to string, bare bool) error {
 			return err
 		}
 	}
-	for _, old := range append(m.trash, name, WorkOf(name)) {
+	for _, old := range append(m.trash, name) {
 		if err := erase(store, old); err != nil {
 			return err
 		}
 	}
+	if err := eraseWork(store, name); err != nil {
+		return err
+	}
+	forgive(store, name)
 	return nil
 }
 

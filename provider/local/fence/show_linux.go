@@ -18,7 +18,7 @@ const workspace = "/workspace"
 
 // show replaces what a sandbox has at /workspace.
 func (t Tools) show(j *Job, ns, store int, lower []int) error {
-	if j.Bounds.Size > 0 {
+	if j.Bounds.Size > 0 && !roomy(store) {
 		if err := resize(store, Bounds{j.Bounds.Size, j.Bounds.Files + j.Slack}); err != nil {
 			return err
 		}
@@ -31,6 +31,11 @@ func (t Tools) show(j *Job, ns, store int, lower []int) error {
 		return err
 	}
 	defer closeAll(layers)
+	if j.Name != "" {
+		if err := mkdir(store, PromiseOf(j.Name)); err != nil && !errors.Is(err, unix.EEXIST) {
+			return err
+		}
+	}
 	err = apart(func() error {
 		if err := unix.Setns(ns, unix.CLONE_NEWNS); err != nil {
 			return os.NewSyscallError("setns", err)
@@ -47,16 +52,37 @@ func (t Tools) show(j *Job, ns, store int, lower []int) error {
 		return nil
 	})
 	if err != nil {
+		if _, is := Torn(err); !is && j.Name != "" {
+			forgive(store, j.Name)
+		}
 		return err
+	}
+	if j.Bare {
+		forgive(store, j.Stack.Upper) // which could not be merged, and is there again
 	}
 	if j.To != "" {
 		// The sandbox has what it should; what cannot be erased only takes room.
-		_, _ = erase(store, j.To), erase(store, WorkOf(j.To))
+		_, _ = erase(store, j.To), eraseWork(store, j.To)
 	}
 	if j.Bounds.Size > 0 && j.Slack > 0 {
 		_ = resize(store, j.Bounds) // what is not erased may not fit
 	}
 	return nil
+}
+
+// forgive takes the promise back that a layer will be merged.
+func forgive(store int, layer string) {
+	_ = unix.Unlinkat(store, PromiseOf(layer), unix.AT_REMOVEDIR)
+}
+
+// enough is for more files than a change of layers makes.
+const enough = 16
+
+// roomy reports whether a store has room for files that come and go with a change, so
+// that its bounds need not be wider.
+func roomy(store int) bool {
+	var st unix.Statfs_t
+	return unix.Fstatfs(store, &st) == nil && st.Ffree >= enough
 }
 
 // restack puts a stack over what is there, unless it is the stack already. Nobody
