@@ -21,7 +21,7 @@ func TestInspector(t *testing.T) {
 	b.ok("sandbox", "exec", id, "--", "bash", "-c", "echo kept > f")
 	inspect := func(words ...string) (int, string) {
 		home := t.TempDir()
-		all := []string{filepath.Join(dir, "mcp", "node_modules", ".bin", "mcp-inspector"), "--cli"}
+		all := []string{filepath.Join(dir, "mcp", "node_modules", ".bin", "mcp-inspector"), "--cli", "--connect-timeout", "300000"} // machines are slow at times
 		for name, value := range b.env {
 			all = append(all, "-e", name+"="+value)
 		}
