@@ -31,41 +31,57 @@ func (t Tools) show(j *Job, ns, store int, lower []int) error {
 		return err
 	}
 	defer closeAll(layers)
-	if j.Name != "" {
-		if err := mkdir(store, PromiseOf(j.Name)); err != nil && !errors.Is(err, unix.EEXIST) {
-			return err
-		}
+	if err := j.promise(store); err != nil {
+		return err
 	}
-	err = apart(func() error {
-		if err := unix.Setns(ns, unix.CLONE_NEWNS); err != nil {
-			return os.NewSyscallError("setns", err)
-		}
-		if j.Bare {
-			return t.restack(j, store, layers, false)
-		}
-		if err := mount.Leave(workspace); err != nil {
-			return err
-		}
-		if err := t.restack(j, store, layers, mount.Mounted(workspace)); err != nil {
-			return fmt.Errorf("%s%w", torn, err)
-		}
-		return nil
-	})
-	if err != nil {
+	if err := apart(func() error { return t.replace(j, ns, store, layers) }); err != nil {
 		if _, is := Torn(err); !is && j.Name != "" {
 			forgive(store, j.Name)
 		}
 		return err
 	}
+	j.tidy(store)
+	return nil
+}
+
+// replace does so in the namespace of the sandbox.
+func (t Tools) replace(j *Job, ns, store int, layers []int) error {
+	if err := unix.Setns(ns, unix.CLONE_NEWNS); err != nil {
+		return os.NewSyscallError("setns", err)
+	}
+	if j.Bare {
+		return t.restack(j, store, layers, false)
+	}
+	if err := mount.Leave(workspace); err != nil {
+		return err
+	}
+	if err := t.restack(j, store, layers, mount.Mounted(workspace)); err != nil {
+		return fmt.Errorf("%s%w", torn, err)
+	}
+	return nil
+}
+
+// tidy removes what is of no use any more. The sandbox has what it should; what cannot
+// be removed only takes room.
+func (j *Job) tidy(store int) {
 	if j.Bare {
 		forgive(store, j.Stack.Upper) // which could not be merged, and is there again
 	}
 	if j.To != "" {
-		// The sandbox has what it should; what cannot be erased only takes room.
 		_, _ = erase(store, j.To), eraseWork(store, j.To)
 	}
 	if j.Bounds.Size > 0 && j.Slack > 0 {
 		_ = resize(store, j.Bounds) // what is not erased may not fit
+	}
+}
+
+// promise says that a layer will be merged, if one will.
+func (j *Job) promise(store int) error {
+	if j.Name == "" {
+		return nil
+	}
+	if err := mkdir(store, PromiseOf(j.Name)); err != nil && !errors.Is(err, unix.EEXIST) {
+		return err
 	}
 	return nil
 }
