@@ -27,7 +27,7 @@ type round struct {
 
 // Bounds on what a program of an attack may take.
 const (
-	wallTime  = 10 * time.Second
+	wallTime  = 30 * time.Second
 	maxOutput = 256 * cove.KiB
 )
 

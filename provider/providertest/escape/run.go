@@ -26,7 +26,7 @@ type Options struct {
 // Bounds on waiting. An attack that takes longer is inconclusive.
 const (
 	armTime    = 2 * time.Minute // to make a sandbox with the attacker in it, which is no attack
-	attackTime = 20 * time.Second
+	attackTime = time.Minute
 	tidyTime   = 20 * time.Second
 )
 
