@@ -107,6 +107,8 @@ type Trial interface {
 	// line for each file, also within a directory that is new or gone. A
 	// directory itself is Modified only by its mode or by having been a file.
 	Changes(ctx context.Context) iter.Seq2[FileChange, error]
+	// Before is as in Trials, for a clean path below the workspace.
+	Before(ctx context.Context, name string) ([]byte, error)
 	Commit(ctx context.Context) error
 	Discard(ctx context.Context) error
 }

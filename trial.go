@@ -22,6 +22,11 @@ type Trials interface {
 	// none. A trial that was lost with the server is NotFound with reason
 	// trial_lost until somebody discards it or runs another.
 	Get(ctx context.Context) (*TrialResult, error)
+	// Before returns what a file of the workspace held before the open trial. It
+	// is NotFound where there was none, Invalid for what is no regular file, and
+	// Invalid with reason file_too_large for more than MaxTrialFile bytes. No link
+	// is followed.
+	Before(ctx context.Context, name string) ([]byte, error)
 	// Commit makes the changes part of the workspace, Discard takes them away.
 	// Both are Conflict while a program still uses the layer, and the trial goes
 	// on then.
@@ -76,6 +81,9 @@ type TrialResult struct {
 
 // MaxTrialChanges bounds TrialResult.Changes.
 const MaxTrialChanges = 10_000
+
+// MaxTrialFile bounds what Before returns.
+const MaxTrialFile = 1 * MiB
 
 // TrialState is what the record of a session says about its trial.
 type TrialState string

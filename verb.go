@@ -53,6 +53,7 @@ const (
 
 	TrialRun     Verb = "trial.run"
 	TrialGet     Verb = "trial.get"
+	TrialBefore  Verb = "trial.before"
 	TrialCommit  Verb = "trial.commit"
 	TrialDiscard Verb = "trial.discard"
 
@@ -159,7 +160,7 @@ var traits = map[Verb]Trait{
 	PortDial: {Scope: ScopeExec},
 
 	TrialRun: {Scope: ScopeExec}, TrialGet: {Scope: ScopeExec, Reads: true},
-	TrialCommit: {Scope: ScopeExec}, TrialDiscard: {Scope: ScopeExec},
+	TrialBefore: {Scope: ScopeFileRead, Reads: true}, TrialCommit: {Scope: ScopeExec}, TrialDiscard: {Scope: ScopeExec},
 
 	SnapshotPause: {Scope: ScopeWrite}, SnapshotResume: {Scope: ScopeWrite}, SnapshotSnapshot: {Scope: ScopeWrite, Durable: true},
 	SnapshotFork: {Scope: ScopeWrite, Durable: true}, SnapshotList: {Scope: ScopeRead, Reads: true}, SnapshotDelete: {Scope: ScopeWrite, Durable: true},

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"io"
 	"net/http"
 
 	"github.com/cove-sandbox/cove"
@@ -69,6 +70,23 @@ func (t trials) trial(ctx context.Context, a ask) (*cove.TrialResult, error) {
 // Get implements [cove.Trials].
 func (t trials) Get(ctx context.Context) (*cove.TrialResult, error) {
 	return t.trial(ctx, ask{method: http.MethodGet, path: of(t.id, "/trial")})
+}
+
+// Before implements [cove.Trials].
+func (t trials) Before(ctx context.Context, name string) ([]byte, error) {
+	body, err := files(t).download(ctx, ask{method: http.MethodGet, path: of(t.id, "/trial/before"), query: named(name), accept: asBytes})
+	if err != nil {
+		return nil, err
+	}
+	defer body.Close() //nolint:errcheck // only read
+	content, err := io.ReadAll(io.LimitReader(body, int64(cove.MaxTrialFile)+1))
+	if err == nil && len(content) > int(cove.MaxTrialFile) {
+		err = cove.Errorf(cove.Unavailable, "the answer is longer than a file that is on trial can be").Reason(cove.ReasonConnection)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return content, nil
 }
 
 // Commit implements [cove.Trials].

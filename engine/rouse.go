@@ -48,7 +48,7 @@ func (v view) rouse(ctx context.Context, a action, l *lease) error {
 // opposed to looking up what the engine knows of it.
 func (a action) inside() bool {
 	switch a.Verb { //nolint:exhaustive // all others are told by their part
-	case cove.ProcessList, cove.ProcessWait, cove.ProcessOutput, cove.ContextList, cove.TrialGet:
+	case cove.ProcessList, cove.ProcessWait, cove.ProcessOutput, cove.ContextList, cove.TrialGet, cove.TrialBefore:
 		return false
 	}
 	part, _, _ := strings.Cut(string(a.Verb), ".")

@@ -212,6 +212,32 @@ func (t trials) Get(ctx context.Context) (*cove.TrialResult, error) {
 	})
 }
 
+// Before implements [cove.Trials].
+func (t trials) Before(ctx context.Context, name string) ([]byte, error) {
+	a := on(cove.TrialBefore, t.id)
+	a.Path = name
+	return act(ctx, t.v, a, func(ctx context.Context, st *step) ([]byte, error) {
+		clean, err := cove.CleanPath(name)
+		if err != nil {
+			return nil, err
+		}
+		if !strings.HasPrefix(clean, cove.WorkspacePath+"/") {
+			return nil, cove.InvalidField("path", "%.200q is not in the workspace, and only its files are on trial", clean)
+		}
+		if err := st.lease.takeTurn(ctx); err != nil {
+			return nil, err
+		}
+		defer st.lease.giveTurn()
+		tr, err := st.lease.openTrial()
+		if err != nil {
+			return nil, err
+		}
+		content, err := tr.layer.Before(ctx, clean)
+		t.v.e.tenants.add(st.lease.tenant, cove.Consumption{Down: cove.Bytes(len(content))})
+		return content, err
+	})
+}
+
 // Commit implements [cove.Trials].
 func (t trials) Commit(ctx context.Context) error {
 	return t.end(ctx, cove.TrialCommit, func(tr *onTrial) func(context.Context) error { return tr.layer.Commit })

@@ -97,6 +97,10 @@ func (r trialRecorder) Get(ctx context.Context) (*cove.TrialResult, error) {
 	return noted[*cove.TrialResult](r.rec, cove.TrialGet)(r.in.Get(ctx))
 }
 
+func (r trialRecorder) Before(ctx context.Context, name string) ([]byte, error) {
+	return noted[[]byte](r.rec, cove.TrialBefore)(r.in.Before(ctx, name))
+}
+
 func (r trialRecorder) Commit(ctx context.Context) error {
 	return r.rec.done(cove.TrialCommit, r.in.Commit(ctx))
 }

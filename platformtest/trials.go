@@ -18,6 +18,9 @@ func trialCalls() map[cove.Verb]call {
 		cove.TrialGet: {true, func(ctx context.Context, p cove.Platform, at target) error {
 			return failure(p.Trials(at.session).Get(ctx))
 		}},
+		cove.TrialBefore: {true, func(ctx context.Context, p cove.Platform, at target) error {
+			return failure(p.Trials(at.session).Before(ctx, "f"))
+		}},
 		cove.TrialCommit: {true, func(ctx context.Context, p cove.Platform, at target) error {
 			return p.Trials(at.session).Commit(ctx)
 		}},
@@ -30,6 +33,7 @@ func trialCalls() map[cove.Verb]call {
 func trialCases() []testCase {
 	return []testCase{
 		{"kept_open", trialKeptOpen},
+		{"before", trialBefore},
 		{"ended_at_once", trialEndedAtOnce},
 		{"one_at_a_time", trialOneAtATime},
 		{"holds_the_session", trialHolds},
@@ -113,6 +117,33 @@ func trialKeptOpen(t *testing.T, s *suite) {
 		wantCode(t, p.Trials(id).Commit(r.ctx), cove.NotFound)
 		wantCode(t, p.Trials(id).Discard(r.ctx), cove.NotFound)
 	}
+}
+
+// trialBefore: the old content of a file can be read while the trial is open.
+func trialBefore(t *testing.T, s *suite) {
+	r, p, id := s.trialRig(t)
+	_, err := p.Trials(id).Before(r.ctx, "f")
+	wantCode(t, err, cove.NotFound)
+	r.write(p, id, "\xff", "odd\xff")
+	r.try(p, id, trialLine, cove.ThenKeep)
+	r.write(p, id, "\xff", "changed")
+	for name, want := range map[string]string{"f": "old\n", "g": "gone\n", cove.WorkspacePath + "/./f": "old\n", "\xff": "odd\xff"} {
+		got, err := p.Trials(id).Before(r.ctx, name)
+		r.must(err, "before "+name)
+		same(t, "what "+name+" held", string(got), want)
+	}
+	for name, code := range map[string]cove.Code{
+		"made": cove.NotFound, "f/below": cove.NotFound, "": cove.Invalid, ".": cove.Invalid, "/tmp/f": cove.Invalid, "../../etc/passwd": cove.Invalid, "a\x00b": cove.Invalid,
+	} {
+		_, err := p.Trials(id).Before(r.ctx, name)
+		wantCode(t, err, code)
+	}
+	reader := r.as(cove.Principal{Name: "reader", Tenant: "acme", Scopes: []cove.Scope{cove.ScopeExec}})
+	_, err = reader.Trials(id).Before(r.ctx, "f")
+	wantCode(t, err, cove.Denied)
+	r.must(p.Trials(id).Discard(r.ctx), "discard")
+	_, err = p.Trials(id).Before(r.ctx, "f")
+	wantCode(t, err, cove.NotFound)
 }
 
 func trialEndedAtOnce(t *testing.T, s *suite) {

@@ -93,6 +93,11 @@ func (t trials) Run(ctx context.Context, req cove.TrialRequest) (*cove.TrialResu
 // Get implements [cove.Trials].
 func (t trials) Get(ctx context.Context) (*cove.TrialResult, error) { return t.now().Get(ctx) }
 
+// Before implements [cove.Trials].
+func (t trials) Before(ctx context.Context, name string) ([]byte, error) {
+	return t.now().Before(ctx, name)
+}
+
 // Commit implements [cove.Trials].
 func (t trials) Commit(ctx context.Context) error { return t.now().Commit(ctx) }
 

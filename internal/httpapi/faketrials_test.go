@@ -40,10 +40,18 @@ func (t fakeTrials) Get(context.Context) (*cove.TrialResult, error) {
 	return give[cove.TrialResult](t.fake, cove.TrialGet, args(t.id))
 }
 
+func (t fakeTrials) Before(_ context.Context, name string) ([]byte, error) {
+	if err := t.note(cove.TrialBefore, args(t.id, name), "before\xff"); err != nil {
+		return nil, err
+	}
+	return []byte("before\xff"), nil
+}
+
 func (t fakeTrials) Commit(context.Context) error  { return t.note(cove.TrialCommit, args(t.id)) }
 func (t fakeTrials) Discard(context.Context) error { return t.note(cove.TrialDiscard, args(t.id)) }
 
 func trialTrips() map[cove.Verb]trip {
+	const name = "a dir/ü&\xff.txt"
 	network := filled[cove.Network]()
 	return map[cove.Verb]trip{
 		cove.SessionSetNetwork: {func(ctx ctxt, p cove.Platform) ([]any, error) {
@@ -55,7 +63,14 @@ func trialTrips() map[cove.Verb]trip {
 		cove.TrialRun: {func(ctx ctxt, p cove.Platform) ([]any, error) {
 			return one(p.Trials(id).Run(ctx, cove.TrialRequest{ExecRequest: withStdin(exec(), "in\xff"), Then: cove.ThenCommitOnSuccess}))
 		}, args(id, cove.ThenCommitOnSuccess, exec(), "in\xff"), nil},
-		cove.TrialGet:     {func(ctx ctxt, p cove.Platform) ([]any, error) { return one(p.Trials(id).Get(ctx)) }, args(id), nil},
+		cove.TrialGet: {func(ctx ctxt, p cove.Platform) ([]any, error) { return one(p.Trials(id).Get(ctx)) }, args(id), nil},
+		cove.TrialBefore: {func(ctx ctxt, p cove.Platform) ([]any, error) {
+			b, err := p.Trials(id).Before(ctx, name)
+			if err != nil {
+				return nil, err
+			}
+			return []any{string(b)}, nil
+		}, args(id, name), nil},
 		cove.TrialCommit:  {func(ctx ctxt, p cove.Platform) ([]any, error) { return none(p.Trials(id).Commit(ctx)) }, args(id), nil},
 		cove.TrialDiscard: {func(ctx ctxt, p cove.Platform) ([]any, error) { return none(p.Trials(id).Discard(ctx)) }, args(id), nil},
 	}

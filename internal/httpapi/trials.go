@@ -1,7 +1,9 @@
 package httpapi
 
 import (
+	"bytes"
 	"context"
+	"io"
 	"mime"
 	"net/http"
 	"reflect"
@@ -19,6 +21,10 @@ func trialRoutes() []route {
 			deed:    deed{body: reflect.TypeFor[wire.TrialRequest](), answer: reflect.TypeFor[wire.Trial](), status: http.StatusOK, do: (*call).try},
 		},
 		{method: http.MethodGet, pattern: trial, summary: "See what the open trial has changed", deed: get((*call).getTrial)},
+		{
+			method: http.MethodGet, pattern: trial + "/before", summary: "Read a file as it was before the open trial, up to 1 MiB", gives: octets,
+			deed: deed{status: http.StatusOK, do: (*call).beforeTrial}, query: []param{{name: "path", kind: word, must: true, doc: "relative paths start in the workspace"}},
+		},
 		{method: http.MethodPost, pattern: trial + "/commit", summary: "Keep what the open trial has changed", deed: act((*call).commitTrial)},
 		{method: http.MethodPost, pattern: trial + "/discard", summary: "Take back what the open trial has changed", deed: act((*call).discardTrial)},
 	}
@@ -65,6 +71,14 @@ func (c *call) getTrial() (wire.Trial, error) {
 		return wire.Trial{}, err
 	}
 	return wire.TrialOf(t), nil
+}
+
+func (c *call) beforeTrial() error {
+	content, err := c.trials().Before(c.r.Context(), c.query.text("path"))
+	if err != nil {
+		return err
+	}
+	return c.download(http.StatusOK, octets, io.NopCloser(bytes.NewReader(content)), int64(len(content)))
 }
 
 func (c *call) commitTrial() error  { return c.trials().Commit(c.r.Context()) }

@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"iter"
 	"os"
+	"path"
+	"strings"
 	"sync/atomic"
 
 	"github.com/cove-sandbox/cove"
@@ -141,6 +143,37 @@ func (l *layer) Changes(ctx context.Context) iter.Seq2[cove.FileChange, error] {
 			}
 		}
 	}
+}
+
+// Before implements [cove.Trial].
+func (l *layer) Before(ctx context.Context, name string) (content []byte, err error) {
+	err = l.do(ctx, "before", func(box *os.Root) error {
+		content, err = readOld(box, belowDir+strings.TrimPrefix(name, cove.WorkspacePath))
+		return err
+	})
+	return content, err
+}
+
+// readOld reads a regular file of the workspace as it was.
+func readOld(box *os.Root, name string) ([]byte, error) {
+	none := cove.Errorf(cove.NotFound, "there was no such file before the trial")
+	for dir := path.Dir(name); dir != belowDir; dir = path.Dir(dir) {
+		if fi, err := box.Lstat(dir); err != nil || !fi.IsDir() {
+			return nil, none // links are not followed
+		}
+	}
+	fi, err := box.Lstat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, none
+	case err != nil:
+		return nil, err
+	case !fi.Mode().IsRegular():
+		return nil, cove.InvalidField("path", "was no regular file before the trial")
+	case fi.Size() > int64(cove.MaxTrialFile):
+		return nil, cove.InvalidField("path", "had %d bytes before the trial; the most that is shown is %d", fi.Size(), int64(cove.MaxTrialFile)).Reason(cove.ReasonFileTooLarge)
+	}
+	return box.ReadFile(name)
 }
 
 func (l *layer) changes(ctx context.Context) (list []cove.FileChange, err error) {

@@ -9,6 +9,7 @@ import (
 	"iter"
 	"os"
 	"path"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -99,17 +100,35 @@ func (t *trial) Changes(ctx context.Context) iter.Seq2[cove.FileChange, error] {
 	}
 }
 
-// changes has them told by who can see the layers.
+// changes reads them from who can see the layers.
 func (t *trial) changes(ctx context.Context, yield func(fence.Change) bool) error {
+	if t.s.maker == nil && t.s.host.become {
+		return t.changesHere(ctx, yield)
+	}
+	job := func(found []layer) (fence.Job, []layer) {
+		return fence.Job{Kind: fence.JobChanges, Name: t.name, Stack: fence.Stack{Lower: named(found[1:])}}, found
+	}
+	return t.told(ctx, job, func(r io.Reader) error {
+		for in := bufio.NewReader(r); ; {
+			c, err := fence.ReadChange(in)
+			if err != nil {
+				return err
+			}
+			if !yield(c) {
+				return errEnough
+			}
+		}
+	})
+}
+
+// changesHere finds them, where we can see the layers ourselves.
+func (t *trial) changesHere(ctx context.Context, yield func(fence.Change) bool) error {
 	found, err := t.layers()
 	if err != nil {
 		return err
 	}
-	j := fence.Job{Kind: fence.JobChanges, Name: t.name, Stack: fence.Stack{Lower: named(found[1:])}}
-	if t.s.maker != nil || !t.s.host.become {
-		return t.readChanges(ctx, j, found, yield)
-	}
 	defer dropAll(found)
+	j := fence.Job{Kind: fence.JobChanges, Name: t.name, Stack: fence.Stack{Lower: named(found[1:])}}
 	err = t.s.host.tools().Changes(j, layerFiles(found), func(c *fence.Change) error {
 		if !yield(*c) {
 			return errEnough
@@ -125,47 +144,85 @@ func (t *trial) changes(ctx context.Context, yield func(fence.Change) bool) erro
 	return broken(err)
 }
 
-// errEnough ends a list that nobody reads any more.
-var errEnough = errors.New("enough")
-
-// readChanges reads them from somebody else, and lets go of the layers. What began
-// goes on to its end even if nobody reads any more: it finds the pipe closed.
-func (t *trial) readChanges(ctx context.Context, j fence.Job, found []layer, yield func(fence.Change) bool) error {
-	r, w, err := changesPipe()
+// Before implements [cove.Trial].
+func (t *trial) Before(ctx context.Context, name string) (content []byte, err error) {
+	most := int64(cove.MaxTrialFile)
+	job := func(found []layer) (fence.Job, []layer) {
+		below := found[1:]
+		return fence.Job{
+			Kind: fence.JobBefore, Path: strings.TrimPrefix(name, cove.WorkspacePath+"/"), Bounds: fence.Bounds{Size: most}, Stack: fence.Stack{Lower: named(below)},
+		}, below
+	}
+	err = t.told(ctx, job, func(r io.Reader) error {
+		content, err = io.ReadAll(io.LimitReader(r, most+1))
+		if err == nil {
+			err = io.EOF
+		}
+		return err
+	})
+	switch {
+	case errors.Is(err, unix.ENOENT):
+		err = cove.Wrap(cove.NotFound, err, "there was no such file before the trial")
+	case errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENAMETOOLONG):
+		err = cove.InvalidField("path", "was no regular file before the trial")
+	case errors.Is(err, unix.EFBIG):
+		err = cove.InvalidField("path", "had more than %d bytes before the trial, which is the most that is shown", most).Reason(cove.ReasonFileTooLarge)
+	}
 	if err != nil {
-		dropAll(found)
+		return nil, err
+	}
+	return content, nil
+}
+
+// errEnough ends what is read before its end.
+var errEnough = errors.New("no more is wanted")
+
+// told has a job done by who can see the layers, and hands on what it writes. What
+// began goes on to its end even if nobody reads any more: it finds the pipe closed.
+// read returns io.EOF at the end of what there is.
+func (t *trial) told(ctx context.Context, job func([]layer) (fence.Job, []layer), read func(io.Reader) error) error {
+	r, w, found, err := t.look()
+	if err != nil {
 		return err
 	}
 	stop := context.AfterFunc(ctx, func() { _ = r.SetReadDeadline(time.Unix(1, 0)) })
 	said := make(chan error, 1)
 	go func() {
 		defer dropAll(found)
-		_, err := t.s.do(context.WithoutCancel(ctx), j, layerFiles(found, w)...)
+		j, layers := job(found)
+		_, err := t.s.do(context.WithoutCancel(ctx), j, layerFiles(layers, w)...)
 		_ = unix.Close(w)
 		said <- err
 	}()
-	in := bufio.NewReader(r)
-	for err == nil {
-		var c fence.Change
-		if c, err = fence.ReadChange(in); err == nil && !yield(c) {
-			stop()
-			_ = r.Close()
-			<-said
-			return nil
-		}
-	}
+	err = read(r)
 	stop()
 	_ = r.Close()
-	job := <-said
+	fault := <-said
 	switch {
+	case errors.Is(err, errEnough):
+		return nil
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case job != nil:
-		return broken(job)
+	case fault != nil:
+		return broken(fault)
 	case !errors.Is(err, io.EOF):
 		return cove.Wrap(cove.Internal, err, "what a trial changed cannot be read")
 	}
 	return nil
+}
+
+// look holds the layers of the trial, and opens a pipe.
+func (t *trial) look() (r *os.File, w int, found []layer, err error) {
+	if found, err = t.layers(); err != nil {
+		return nil, -1, nil, err
+	}
+	var ends [2]int
+	if err := unix.Pipe2(ends[:], unix.O_CLOEXEC); err != nil {
+		dropAll(found)
+		return nil, -1, nil, cove.Wrap(cove.Exhausted, err, "the host has no descriptor left").Reason(cove.ReasonCapacity)
+	}
+	_ = unix.SetNonblock(ends[0], true) // so that the wait for it can be ended
+	return os.NewFile(uintptr(ends[0]), "changes"), ends[1], found, nil
 }
 
 // layers holds the layers of the trial, its own first.
@@ -175,15 +232,6 @@ func (t *trial) layers() ([]layer, error) {
 	}
 	defer t.s.mu.Unlock()
 	return holdAll(append([]layer{t.s.top()}, t.s.lower...)), nil
-}
-
-func changesPipe() (r *os.File, w int, err error) {
-	var ends [2]int
-	if err := unix.Pipe2(ends[:], unix.O_CLOEXEC); err != nil {
-		return nil, -1, cove.Wrap(cove.Exhausted, err, "the host has no descriptor left").Reason(cove.ReasonCapacity)
-	}
-	_ = unix.SetNonblock(ends[0], true) // so that the wait for it can be ended
-	return os.NewFile(uintptr(ends[0]), "changes"), ends[1], nil
 }
 
 // fileChange is what a caller gets of a change.

@@ -17,6 +17,7 @@ func trialTests() []test {
 		{"goes_on_while_a_file_is_held", trialHeld},
 		{"names_of_every_kind", trialNames},
 		{"files_see_the_layer", trialFiles},
+		{"what_a_file_was_before", trialBefore},
 		{"hard_links_stay_linked", trialLinked},
 		{"room_is_bounded", trialRoom},
 		{"nothing_is_counted_twice", trialCounted},

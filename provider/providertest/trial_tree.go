@@ -8,6 +8,45 @@ import (
 )
 
 // trialNames: a name may hold every byte but two.
+// trialBefore: what is asked for is in the layers below, whoever made them, and never
+// behind a link.
+func trialBefore(e *env) {
+	s, _ := e.triable()
+	e.prints(s, "", `mkdir d; echo old > d/f; echo kept > kept; : > empty; ln -s d to; ln -s /etc/passwd out; ln -s d/f link; ln d/f hard`)
+	e.write(s, "odd\xff\n", "odd")
+	e.write(s, "most", strings.Repeat("m", int(cove.MaxTrialFile)))
+	e.write(s, "more", strings.Repeat("m", int(cove.MaxTrialFile)+1))
+	trial := e.try(s)
+	e.prints(s, "", `echo new > d/f; rm -r kept empty most more; echo made > made; rm d/f; rmdir d; ln -s /etc d`)
+	before := func(name string) (string, error) {
+		b, err := trial.Before(e.ctx(), cove.WorkspacePath+"/"+name)
+		return string(b), err
+	}
+	for name, want := range map[string]string{"d/f": "old\n", "kept": "kept\n", "empty": "", "hard": "old\n", "odd\xff\n": "odd", "most": strings.Repeat("m", int(cove.MaxTrialFile))} {
+		got, err := before(name)
+		e.must(err, "before "+name)
+		if got != want {
+			e.Errorf("%q held %s; want %s", name, clip(got), clip(want))
+		}
+	}
+	for name, code := range map[string]cove.Code{
+		"made": cove.NotFound, "kept/below": cove.NotFound, "d/passwd": cove.NotFound, "d": cove.Invalid, "out": cove.Invalid, "link": cove.Invalid, "more": cove.Invalid,
+	} {
+		_, err := before(name)
+		e.wants(code, err, "before "+name)
+	}
+	if _, err := before("more"); cove.ReasonOf(err) != cove.ReasonFileTooLarge {
+		e.Errorf("a large file: %v", err)
+	}
+	if got, err := before("to/f"); err == nil {
+		e.Errorf("a link was followed to %s", clip(got))
+	}
+	e.must(trial.Discard(e.ctx()), "discard")
+	if _, err := before("kept"); err == nil {
+		e.Errorf("a trial that has ended tells of files")
+	}
+}
+
 func trialNames(e *env) {
 	odd := []string{"a\nb", "caf\xe9 \xff", "  ", "-rf", ".hidden", strings.Repeat("n", 255), "\x01\x7f"}
 	for _, keep := range []bool{true, false} {

@@ -112,6 +112,37 @@ func (t Tools) writeChanges(j Job, out int, files []int) error {
 	return w.Flush()
 }
 
+// before writes down what a file of the lower layers holds.
+func (t Tools) before(j *Job, out int, lower []int) error {
+	base, err := t.view(j, lower)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Close(base) }()
+	fd, err := below(base, j.Path, unix.O_RDONLY|unix.O_NONBLOCK)
+	switch {
+	case errors.Is(err, unix.ENOTDIR):
+		return unix.ENOENT
+	case errors.Is(err, unix.ELOOP), errors.Is(err, unix.ENXIO): // a link, a socket
+		return unix.EINVAL
+	case err != nil:
+		return err
+	}
+	defer func() { _ = unix.Close(fd) }()
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return os.NewSyscallError("fstat", err)
+	}
+	switch {
+	case kindOf(&st) != unix.S_IFREG:
+		return unix.EINVAL
+	case st.Size > j.Bounds.Size:
+		return unix.EFBIG
+	}
+	_, err = io.Copy(descriptor(out), io.LimitReader(descriptor(fd), st.Size))
+	return err
+}
+
 // step is something to do in the order of paths.
 type step struct {
 	path string

@@ -37,7 +37,11 @@ const (
 	// With Bare its workspace has layers. A pidfd of the first process; the answer
 	// brings the ruleset.
 	JobWalls
-	lastJob = JobWalls
+	// JobBefore writes the file Path of the lower layers as it is, if it has no more
+	// than Bounds.Size bytes: EFBIG if it has, ENOENT if there is none, and EINVAL if
+	// it is no regular one. A pipe to write to, and the stores of the lower layers.
+	JobBefore
+	lastJob = JobBefore
 )
 
 // Job is one thing to do with layers, by who has the rights.
@@ -47,13 +51,14 @@ type Job struct {
 	Owner    uint32
 	Stack    Stack
 	Name, To string
-	// Bounds are those of a new store, or new ones of the store of a stack if they
-	// are not zero; while the stack is being changed, Slack more files fit in.
+	// Bounds are those of a new store, of what is read, or new ones of the store of a
+	// stack if they are not zero; while the stack is being changed, Slack more files fit in.
 	Bounds Bounds
 	Slack  int64
 	// Bare says that nothing is to be taken away from /workspace before: nothing is
 	// there, or it stays below, and nobody uses it.
 	Bare bool
+	Path string // from the top of the workspace
 }
 
 // Stack is what a workspace is made of. Upper is a directory of the sandbox's own
@@ -91,6 +96,9 @@ func (j *Job) encode(e *protocol.Encoder) {
 	j.Bounds.encode(e)
 	e.Int(j.Slack)
 	e.Bool(j.Bare)
+	if j.Kind == JobBefore { // older spawners know none
+		e.Text(j.Path)
+	}
 }
 
 func (j *Job) decode(d *protocol.Decoder) {
@@ -103,6 +111,9 @@ func (j *Job) decode(d *protocol.Decoder) {
 	j.Name, j.To = d.Text(maxName), d.Text(maxName)
 	j.Bounds.decode(d)
 	j.Slack, j.Bare = d.Int(), d.Bool()
+	if j.Kind == JobBefore {
+		j.Path = d.Text(longest)
+	}
 }
 
 // maxName bounds the name of a layer.

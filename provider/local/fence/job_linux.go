@@ -47,6 +47,8 @@ func (t Tools) Do(j Job, files []int) (Done, error) {
 		return t.unpack(&j, files[0], files[1])
 	case JobWalls:
 		return t.walls(j.Bare, files[0])
+	case JobBefore:
+		return Done{}, t.before(&j, files[0], files[1:])
 	}
 	return Done{}, protocol.ErrMalformed
 }
@@ -65,7 +67,7 @@ func (j *Job) check(files int) error {
 	}
 	lower := len(j.Stack.Lower)
 	need := map[JobKind]int{
-		JobShow: 2 + lower, JobStore: 0, JobCopy: 2, JobErase: 1, JobChanges: 2 + lower, JobPack: 1 + lower, JobUnpack: 2, JobWalls: 1,
+		JobShow: 2 + lower, JobStore: 0, JobCopy: 2, JobErase: 1, JobChanges: 2 + lower, JobPack: 1 + lower, JobUnpack: 2, JobWalls: 1, JobBefore: 1 + lower,
 	}
 	if n, ok := need[j.Kind]; !ok || n != files || lower > mount.MaxLayers {
 		return protocol.ErrMalformed
