@@ -19,6 +19,7 @@
 //	providers/      what each provider keeps
 //	admin.key       the first key
 //	link.key        signs links; without it all that were made are good no more
+//	signed-out      which browsers signed out; without it none is signed in any more
 //	daemon.log      of a server that was started on demand; daemon.log.1 is older
 //	oneshot/N/      a lane: lock, journal/, output/, providers/ of runs in process
 //

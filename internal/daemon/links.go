@@ -26,7 +26,7 @@ type origins struct {
 // openLinks reads the key of links and finds out where they lead. The doors are
 // open already.
 func (s *server) openLinks() (err error) {
-	if s.book, err = ticket.Open(s.home.linkKey()); err != nil {
+	if s.book, err = ticket.Open(s.home.linkKey(), s.home.signedOut()); err != nil {
 		return err
 	}
 	s.desk = ticket.NewDesk(s.book, s.whoIs)
@@ -81,6 +81,8 @@ func reachable(address string) string {
 }
 
 func (h Home) linkKey() string { return filepath.Join(h.dir, "link.key") }
+
+func (h Home) signedOut() string { return filepath.Join(h.dir, "signed-out") }
 
 // secure reports whether browsers come over https.
 func secure(u *url.URL) bool { return u != nil && u.Scheme == "https" }

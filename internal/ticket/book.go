@@ -21,13 +21,15 @@ const maxText = 16 << 10
 type Book struct {
 	lasting  []byte // signs what outlives this process
 	fleeting []byte // signs what does not
+	console  []byte // signs browsers in
+	left     *left  // who signed out; nil where sign-ins end with this process
 }
 
-// New returns a book over a key.
+// New returns a book over a key, whose sign-ins end with this process.
 func New(key []byte) *Book {
 	boot := make([]byte, 32)
 	_, _ = rand.Read(boot) // never fails since Go 1.24
-	return &Book{lasting: slices.Clone(key), fleeting: sum(key, "cove boot", boot)}
+	return &Book{lasting: slices.Clone(key), fleeting: sum(key, "cove boot", boot), console: sum(key, "cove console", boot)}
 }
 
 // Derive returns a secret of its own for another use, which is the same as long as
@@ -70,8 +72,11 @@ func sum(key []byte, label string, data []byte) []byte {
 // seal is the second half of a ticket.
 func (b *Book) seal(kind cove.GrantKind, encoded string) string {
 	key := b.lasting
-	if kind == cove.GrantLogin || kind == cove.GrantConsole {
+	switch kind { //nolint:exhaustive // all others last
+	case cove.GrantLogin:
 		key = b.fleeting
+	case cove.GrantConsole:
+		key = b.console
 	}
 	return base64.RawURLEncoding.EncodeToString(sum(key, "cove ticket 1", []byte(encoded)))
 }

@@ -18,7 +18,13 @@ type Desk struct {
 // a name as it is now, or Unauthenticated where it may do nothing any more, and a
 // function for the end of its request.
 func NewDesk(b *Book, who func(ctx context.Context, name string) (cove.Principal, func(), error)) *Desk {
-	return &Desk{book: b, who: who}
+	d := &Desk{book: b, who: who}
+	if b.left != nil {
+		for _, t := range b.left.all() {
+			d.used.put(t)
+		}
+	}
+	return d
 }
 
 // scopes are what a ticket of a kind may use of its principal's scopes. A kind
@@ -92,12 +98,20 @@ func (d *Desk) Enter(ctx context.Context, text string) (console string, g cove.G
 	return d.book.Issue(g), g, nil
 }
 
-// Leave signs a browser out: its ticket is good no more.
+// Leave signs a browser out: its ticket is good no more, whatever becomes of this
+// process. On error it may be good again after a restart.
 func (d *Desk) Leave(console string) error {
 	t, err := d.book.read(console, cove.GrantConsole)
 	if err != nil {
 		return err
 	}
-	_, err = d.used.add(t)
-	return err
+	first, err := d.used.add(t)
+	if err != nil || !first || d.book.left == nil {
+		return err
+	}
+	if err := d.book.left.add(t); err != nil {
+		d.used.remove(t) // who tries again is not told that all is well
+		return err
+	}
+	return nil
 }

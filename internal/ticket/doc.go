@@ -6,11 +6,17 @@
 //	body     = JSON: v, kind, who, tenant, session, path, port, until, nonce
 //	mac      = HMAC-SHA256(key, "cove ticket 1" NUL body)
 //	key      = the 32 bytes in the file link.key, made at the first start; for
-//	           login and console tickets a key that is derived from it and from
-//	           chance that this process alone has
+//	           login tickets a key that is derived from it and from chance that
+//	           this process alone has, for console tickets from it and from chance
+//	           that is in the file signed-out
 //
-// So links outlive a restart of the server, and sign-ins do not: which of them
-// were used is known in memory only. Removing link.key ends every link.
+// So links and browsers that are signed in outlive a restart of the server, and
+// login links do not: which of them were used is known in memory only. Browsers
+// that signed out are written down in signed-out until their time is up. A file
+// that is gone or damaged has other chance when it is made again, so that who
+// signed out cannot come back by it. Removing link.key ends every link.
+//
+//	signed-out = "cove signed out 1 " chance LF, then lines: nonce SP until SP who LF
 //
 // A ticket is not permission by itself. A [Desk] turns it into the principal that
 // it names as that one is now, with no more scopes than the ticket is for.

@@ -16,10 +16,10 @@ import (
 
 const keyLen = 32
 
-// Open returns the book whose key is in the file at path. The first call writes
-// the file, readable by its owner alone. A file that others can read, or that
-// holds no key, is refused.
-func Open(path string) (*Book, error) {
+// Open returns the book whose key is in the file at path, and the browsers that
+// signed out in the file at out. The first call writes both, readable by their
+// owner alone. A key that others can read, or that is none, is refused.
+func Open(path, out string) (*Book, error) {
 	key, err := readKey(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		key = make([]byte, keyLen)
@@ -29,7 +29,12 @@ func Open(path string) (*Book, error) {
 	if err != nil {
 		return nil, err
 	}
-	return New(key), nil
+	b := New(key)
+	if b.left, err = openLeft(out); err != nil {
+		return nil, err
+	}
+	b.console = sum(key, "cove console", b.left.salt)
+	return b, nil
 }
 
 // readKey reads the file of the key. Its error says nothing of the content.

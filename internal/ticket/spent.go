@@ -34,6 +34,20 @@ func (s *spent) add(t ticket) (first bool, err error) {
 		return false, cove.Errorf(cove.Exhausted, "too many browsers have signed in or out with this key in a while").Reason(cove.ReasonRateLimited).
 			Remedy("try again later")
 	}
+	s.hold(t)
+	return true, nil
+}
+
+// put notes a ticket that was used before this process.
+func (s *spent) put(t ticket) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hold(t)
+}
+
+// hold notes a ticket. mu is held.
+func (s *spent) hold(t ticket) {
+	who := t.grant.Principal
 	if s.until == nil {
 		s.until = map[string]map[string]time.Time{}
 	}
@@ -41,7 +55,13 @@ func (s *spent) add(t ticket) (first bool, err error) {
 		s.until[who] = map[string]time.Time{}
 	}
 	s.until[who][t.nonce] = t.grant.ExpiresAt
-	return true, nil
+}
+
+// remove takes back what add did.
+func (s *spent) remove(t ticket) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.until[t.grant.Principal], t.nonce)
 }
 
 func (s *spent) contains(t ticket) bool {

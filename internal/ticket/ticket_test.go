@@ -100,7 +100,7 @@ func TestOfAnotherKindOrServer(t *testing.T) {
 		}
 		refused(t, d, other.Issue(grant(made)), made, "of another key")
 	}
-	// After a restart links are good, and sign-ins are not.
+	// After a restart links are good. Sign-ins are not where nobody wrote down who signed out.
 	again := ticket.NewDesk(ticket.New(newKey(1)), somebody)
 	if _, _, _, err := again.Redeem(t.Context(), b.Issue(grant(cove.GrantPort)), cove.GrantPort); err != nil {
 		t.Errorf("a link after a restart: %v", err)
@@ -227,7 +227,7 @@ func TestManySignIns(t *testing.T) {
 
 func TestKeyFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "link.key")
-	b, err := ticket.Open(path)
+	b, err := ticket.Open(path, filepath.Join(filepath.Dir(path), "signed-out"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -235,10 +235,10 @@ func TestKeyFile(t *testing.T) {
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v %v", info.Mode(), err)
 	}
-	if names, _ := os.ReadDir(filepath.Dir(path)); len(names) != 1 {
+	if names, _ := os.ReadDir(filepath.Dir(path)); len(names) != 2 {
 		t.Errorf("%d files are there", len(names))
 	}
-	again, err := ticket.Open(path)
+	again, err := ticket.Open(path, filepath.Join(filepath.Dir(path), "signed-out"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -249,7 +249,7 @@ func TestKeyFile(t *testing.T) {
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	fresh, err := ticket.Open(path)
+	fresh, err := ticket.Open(path, filepath.Join(filepath.Dir(path), "signed-out"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -282,7 +282,7 @@ func TestBadKeyFiles(t *testing.T) {
 			if err := tc.make(path); err != nil {
 				t.Fatal(err)
 			}
-			_, err := ticket.Open(path)
+			_, err := ticket.Open(path, filepath.Join(filepath.Dir(path), "signed-out"))
 			if cove.CodeOf(err) != tc.code || strings.Contains(err.Error(), good[:10]) {
 				t.Errorf("%v", err)
 			}
