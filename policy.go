@@ -9,6 +9,7 @@ import (
 // owner of the process, and is bound to a Platform.
 type Principal struct {
 	Name     string   // the key's id, or the operating-system user
+	Label    string   // what people call the key; decides nothing
 	Tenant   string   // whose things it sees
 	Scopes   []Scope  // what it may do
 	Limits   KeyLimit // its own bounds

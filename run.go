@@ -35,6 +35,7 @@ type RunFilter struct {
 	State  RunState
 	Before time.Time // created before it
 	After  ID        // continue after it
+	Newest bool      // begin with the last one by id, and go back
 	Limit  int       // 0: all
 }
 

@@ -131,9 +131,10 @@ func Scopes() []Scope {
 // Trait is what the one road needs to know about a verb.
 type Trait struct {
 	Scope   Scope
-	Own     Scope // does as well where the action is about the caller's own tenant; "" for none
-	Reads   bool  // changes nothing: journaled only when denied
-	Durable bool  // waits until its journal line is on the disk
+	Also    []Scope // do as well, each
+	Own     Scope   // does as well where the action is about the caller's own tenant; "" for none
+	Reads   bool    // changes nothing: journaled only when denied
+	Durable bool    // waits until its journal line is on the disk
 }
 
 var traits = map[Verb]Trait{
@@ -179,7 +180,7 @@ var traits = map[Verb]Trait{
 	TemplateTag: {Scope: ScopeAdmin, Durable: true}, TemplateDelete: {Scope: ScopeAdmin, Durable: true},
 
 	LinkDownload: {Scope: ScopeFileRead, Durable: true}, LinkUpload: {Scope: ScopeFileWrite, Durable: true},
-	LinkPort: {Scope: ScopeExec, Durable: true}, LinkLogin: {Scope: ScopeRead, Durable: true},
+	LinkPort: {Scope: ScopeExec, Durable: true}, LinkLogin: {Scope: ScopeRead, Also: []Scope{ScopeRuns, ScopeAdmin}, Durable: true},
 
 	AdminCreateKey: {Scope: ScopeAdmin, Durable: true}, AdminKeys: {Scope: ScopeAdmin, Reads: true},
 	AdminRevokeKey: {Scope: ScopeAdmin, Durable: true}, AdminTenant: {Scope: ScopeAdmin, Own: ScopeRead, Reads: true},

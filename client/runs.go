@@ -72,5 +72,8 @@ func (r runs) List(ctx context.Context, f cove.RunFilter) iter.Seq2[*cove.Run, e
 	if !f.Before.IsZero() {
 		query.Set("before", f.Before.Format(time.RFC3339Nano))
 	}
+	if f.Newest {
+		query.Set("newest", "true")
+	}
 	return list(ctx, r.c, ask{method: http.MethodGet, path: path{"/api/runs"}, query: query}, f.Limit, r.c.runOf)
 }

@@ -22,7 +22,7 @@ func missingScope(t *testing.T, s *suite) {
 	table := calls()
 	for _, v := range cove.Verbs() {
 		t.Run(string(v), func(t *testing.T) {
-			p := r.as(cove.Principal{Name: "lacking", Tenant: "acme", Scopes: without(v.Trait().Scope)})
+			p := r.as(cove.Principal{Name: "lacking", Tenant: "acme", Scopes: without(append(v.Trait().Also, v.Trait().Scope)...)})
 			seq := r.newest()
 			wantCode(t, table[v].do(r.ctx, p, at), cove.Denied)
 			lines := all(r, r.admin().Admin().Events(r.ctx, cove.EventFilter{After: seq, Tenant: "acme"}))
@@ -55,6 +55,12 @@ func oneScope(t *testing.T, s *suite) {
 			p := r.as(cove.Principal{Name: "bare", Tenant: "acme", Scopes: []cove.Scope{v.Trait().Scope}})
 			if err := table[v].do(r.ctx, p, at); cove.CodeOf(err) == cove.Denied || cove.CodeOf(err) == cove.Internal {
 				t.Errorf("with scope %s: %v", v.Trait().Scope, err)
+			}
+			for _, scope := range v.Trait().Also {
+				p := r.as(cove.Principal{Name: "bare", Tenant: "acme", Scopes: []cove.Scope{scope}})
+				if err := table[v].do(r.ctx, p, at); cove.CodeOf(err) == cove.Denied || cove.CodeOf(err) == cove.Internal {
+					t.Errorf("with scope %s: %v", scope, err)
+				}
 			}
 		})
 	}

@@ -88,7 +88,7 @@ func TestPrincipal(t *testing.T) {
 	var want cove.Principal
 	secret := store.add(t, func(k *cove.Key) {
 		k.Limits, k.Defaults, k.ExpiresAt = cove.KeyLimit{Sessions: 3}, cove.Spec{Flavor: "small"}, time.Now().Add(time.Hour)
-		want = cove.Principal{Name: string(k.ID), Tenant: "acme", Scopes: k.Scopes, Limits: k.Limits, Defaults: k.Defaults, ExpiresAt: k.ExpiresAt}
+		want = cove.Principal{Name: string(k.ID), Label: k.Name, Tenant: "acme", Scopes: k.Scopes, Limits: k.Limits, Defaults: k.Defaults, ExpiresAt: k.ExpiresAt}
 	})
 	got, done, err := auth.New(store).Authenticate(t.Context(), secret)
 	if err != nil {

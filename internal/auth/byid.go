@@ -33,5 +33,5 @@ func good(key *cove.Key, now time.Time) bool {
 }
 
 func principalOf(key *cove.Key) cove.Principal {
-	return cove.Principal{Name: string(key.ID), Tenant: key.Tenant, Scopes: key.Scopes, Limits: key.Limits, Defaults: key.Defaults, ExpiresAt: key.ExpiresAt}
+	return cove.Principal{Name: string(key.ID), Label: key.Name, Tenant: key.Tenant, Scopes: key.Scopes, Limits: key.Limits, Defaults: key.Defaults, ExpiresAt: key.ExpiresAt}
 }

@@ -19,7 +19,7 @@ import (
 func dataTrips() map[cove.Verb]trip {
 	run := filled[cove.RunRequest]()
 	look := cove.RunRequest{Type: cove.QuerySQL, SQL: "SELECT 'é'", Dataset: "d", Files: []cove.RunFile{{Name: "a", Path: "a b.csv"}}, Session: id, Provider: "p"}
-	runs := cove.RunFilter{Owner: "o&x", Thread: "t", State: cove.RunFailed, Before: time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC), After: numbered(1)}
+	runs := cove.RunFilter{Owner: "o&x", Thread: "t", State: cove.RunFailed, Before: time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC), After: numbered(1), Newest: true}
 	asked := runs
 	asked.Limit = 501
 	rest := func(result any) {

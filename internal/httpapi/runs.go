@@ -34,6 +34,7 @@ func runRoutes() []route {
 				{name: "owner", kind: word, doc: "the name of the key that asked"},
 				{name: "thread_id", kind: word, doc: "of the chat that asked"},
 				{name: "before", kind: word, doc: "a time; only those that were made earlier"},
+				{name: "newest", kind: flag, doc: "begin with the last one, and go back"},
 			}, pageParams...),
 		},
 		{
@@ -100,7 +101,7 @@ func invalidRun(err error) error {
 func (c *call) listRuns() (wire.Page[wire.Run], error) {
 	f := cove.RunFilter{
 		State: cove.RunState(c.query.text("state")), Owner: c.query.text("owner"), Thread: c.query.text("thread_id"),
-		After: cove.ID(c.query.text("cursor")), Limit: c.pageSize() + 1,
+		After: cove.ID(c.query.text("cursor")), Newest: c.query.flag("newest"), Limit: c.pageSize() + 1,
 	}
 	if text := c.query.text("before"); text != "" {
 		at, err := time.Parse(time.RFC3339Nano, text)

@@ -8,6 +8,7 @@ package scope
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/cove-sandbox/cove"
 )
@@ -34,7 +35,7 @@ func Authorize(a cove.Action) *cove.Refusal {
 	trait := a.Verb.Trait()
 	scope := trait.Scope
 	own := trait.Own != "" && a.Tenant != "" && a.Tenant == a.Principal.Tenant
-	if a.Principal.May(scope) || own && a.Principal.May(trait.Own) {
+	if a.Principal.May(scope) || slices.ContainsFunc(trait.Also, a.Principal.May) || own && a.Principal.May(trait.Own) {
 		return trusted(a)
 	}
 	if own {

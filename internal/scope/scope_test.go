@@ -20,6 +20,8 @@ func TestDecide(t *testing.T) {
 		{"who may do everything", cove.Action{Verb: cove.ProcessExec, Principal: everything}, ""},
 		{"whatever the command is", cove.Action{Verb: cove.ProcessExec, Principal: everything, Exec: &cove.ExecRequest{Line: "rm -rf /"}}, ""},
 		{"the scope of the verb", cove.Action{Verb: cove.ProcessExec, Principal: cove.Principal{Scopes: []cove.Scope{exec.Scope}}}, ""},
+		{"one of several that do", cove.Action{Verb: cove.LinkLogin, Principal: cove.Principal{Scopes: []cove.Scope{cove.ScopeRuns}}}, ""},
+		{"none of several that do", cove.Action{Verb: cove.LinkLogin, Principal: cove.Principal{Scopes: []cove.Scope{cove.ScopeMetrics}}}, cove.ScopeRead},
 		{"no scope", cove.Action{Verb: cove.ProcessExec, Principal: cove.Principal{Name: "b"}}, exec.Scope},
 		{"trusted code of who is", cove.Action{Verb: cove.ContextRun, Principal: everything, Code: &cove.CodeRequest{Trusted: true}}, ""},
 		{

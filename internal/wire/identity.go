@@ -4,14 +4,15 @@ import "github.com/cove-sandbox/cove"
 
 // Identity is who sent a request.
 type Identity struct {
-	Name   string       `json:"name"`
-	Tenant string       `json:"tenant"`
-	Scopes []cove.Scope `json:"scopes" jsonschema:"what they may do"`
+	Name    string       `json:"name"`
+	KeyName string       `json:"key_name,omitempty" jsonschema:"what people call the key"`
+	Tenant  string       `json:"tenant"`
+	Scopes  []cove.Scope `json:"scopes" jsonschema:"what they may do"`
 }
 
 // IdentityOf returns the form of p.
 func IdentityOf(p cove.Principal) Identity {
-	return Identity{Name: p.Name, Tenant: p.Tenant, Scopes: append([]cove.Scope{}, p.Scopes...)}
+	return Identity{Name: p.Name, KeyName: p.Label, Tenant: p.Tenant, Scopes: append([]cove.Scope{}, p.Scopes...)}
 }
 
 // JournalCheck is what became of the chain of the journal.

@@ -29,6 +29,9 @@ func (s *Store) GetRun(ctx context.Context, id cove.ID) (*cove.Run, error) {
 
 // Runs implements cove.RunStore.
 func (s *Store) Runs(ctx context.Context, f cove.RunFilter) iter.Seq2[*cove.Run, error] {
+	if f.Newest {
+		return listBack(ctx, s, &s.runs, f.After, f.Limit, f.Match)
+	}
 	return list(ctx, s, &s.runs, f.After, f.Limit, f.Match)
 }
 

@@ -109,10 +109,20 @@ const pageRows = 64
 // list yields copies of the records that match, by id. It reads them in pages,
 // and holds no lock while the caller works.
 func list[T any](ctx context.Context, s *Store, t *table[T], after cove.ID, limit int, match func(*T) bool) iter.Seq2[*T, error] {
+	return walk(ctx, after, limit, func(last string) ([]row[T], error) { return page(ctx, s, t, last, match) })
+}
+
+// listBack is list from the greatest id to the smallest.
+func listBack[T any](ctx context.Context, s *Store, t *table[T], after cove.ID, limit int, match func(*T) bool) iter.Seq2[*T, error] {
+	return walk(ctx, after, limit, func(last string) ([]row[T], error) { return pageBack(ctx, s, t, last, match) })
+}
+
+// walk yields pages until one is not full.
+func walk[T any](ctx context.Context, after cove.ID, limit int, page func(last string) ([]row[T], error)) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
 		last, left := string(after), limit
 		for {
-			rows, err := page(ctx, s, t, last, match)
+			rows, err := page(last)
 			for _, r := range rows {
 				last = r.id
 				var record *T
@@ -148,6 +158,25 @@ func page[T any](ctx context.Context, s *Store, t *table[T], after string, match
 	}
 	var rows []row[T]
 	for ; at < len(t.rows) && len(rows) < pageRows; at++ {
+		if match(t.rows[at].value) {
+			rows = append(rows, t.rows[at])
+		}
+	}
+	return rows, nil
+}
+
+func pageBack[T any](ctx context.Context, s *Store, t *table[T], after string, match func(*T) bool) ([]row[T], error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if err := s.usable(ctx); err != nil {
+		return nil, err
+	}
+	at := len(t.rows)
+	if after != "" {
+		at, _ = t.find(after)
+	}
+	var rows []row[T]
+	for at--; at >= 0 && len(rows) < pageRows; at-- {
 		if match(t.rows[at].value) {
 			rows = append(rows, t.rows[at])
 		}

@@ -24,7 +24,8 @@ type selection struct {
 	conds []string // joined by AND
 	args  []any
 	after cove.ID
-	limit int // 0 means no bound
+	back  bool // from the greatest id to the smallest
+	limit int  // 0 means no bound
 }
 
 // where adds a condition unless value is empty, which selects all.
@@ -91,11 +92,15 @@ func (s *Store) rows(ctx context.Context, q selection, want int) iter.Seq2[row, 
 	}
 }
 
-// page reads up to want rows whose ids are greater than after, and whether
-// there may be more.
+// page reads up to want rows whose ids come after one, and whether there may be
+// more.
 func (s *Store) page(ctx context.Context, q selection, after cove.ID, want int) (rows []row, more bool, err error) {
-	conds := append([]string{"id > ?"}, q.conds...)
-	query := "SELECT id, data FROM " + q.table + " WHERE " + strings.Join(conds, " AND ") + " ORDER BY id LIMIT ?"
+	next, order := "id > ?", "id"
+	if q.back {
+		next, order = "(?1 = '' OR id < ?1)", "id DESC"
+	}
+	conds := append([]string{next}, q.conds...)
+	query := "SELECT id, data FROM " + q.table + " WHERE " + strings.Join(conds, " AND ") + " ORDER BY " + order + " LIMIT ?"
 	args := append(append([]any{string(after)}, q.args...), want)
 	size := 0
 	err = s.reader.query(ctx, query, args, func(r *sql.Rows) (bool, error) {

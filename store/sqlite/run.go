@@ -39,7 +39,7 @@ func (s *Store) GetRun(ctx context.Context, id cove.ID) (*cove.Run, error) {
 
 // Runs implements cove.RunStore.
 func (s *Store) Runs(ctx context.Context, f cove.RunFilter) iter.Seq2[*cove.Run, error] {
-	q := selection{table: "run", after: f.After, limit: f.Limit}
+	q := selection{table: "run", after: f.After, back: f.Newest, limit: f.Limit}
 	q.where("state = ?", string(f.State))
 	q.where("tenant = ?", f.Tenant)
 	return list(ctx, s, q, f.Match)

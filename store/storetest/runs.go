@@ -67,6 +67,18 @@ func runState(t *testing.T, s cove.Store) {
 	}
 	same(t, count(cove.RunRunning), n/3)
 	same(t, count(""), n)
+	last := cove.ID("r~")
+	for _, r := range all(t, s.Runs(t.Context(), cove.RunFilter{Newest: true})) {
+		if r.ID >= last {
+			t.Fatalf("run %s came after %s in the list from the newest", r.ID, last)
+		}
+		last = r.ID
+	}
+	same(t, last, cove.ID("r000"))
+	back := all(t, s.Runs(t.Context(), cove.RunFilter{Newest: true, State: cove.RunFailed, After: "r146", Limit: 2}))
+	same(t, len(back), 2)
+	same(t, back[0].ID, cove.ID("r143"))
+	same(t, back[1].ID, cove.ID("r140"))
 	same(t, count("unknown"), 0)
 	ok(t, s.PutRun(t.Context(), &cove.Run{ID: "r000", State: cove.RunSucceeded}))
 	same(t, count(cove.RunRunning), n/3-1)
