@@ -19,20 +19,22 @@ import { Confirmation, Dialog } from "./ui/dialog";
 import { attempt, Notices } from "./ui/notices";
 import { Empty, Failure, Waiting } from "./ui/states";
 
+const first = "overview"; // or what a key may see in its place
+
 interface Place {
   name: string;
   title: string;
-  scope: string;
+  scopes: string[]; // one of them is enough to see something there
   part: ComponentType;
 }
 
 const places: Place[] = [
-  { name: "overview", title: "Overview", scope: "sandbox:read", part: Overview },
-  { name: "sandboxes", title: "Sandboxes", scope: "sandbox:read", part: Sandboxes },
-  { name: "data", title: "Runs and data", scope: "runs", part: Data },
-  { name: "journal", title: "Journal", scope: "sandbox:read", part: Journal },
-  { name: "keys", title: "Keys and tenants", scope: "admin", part: Keys },
-  { name: "doctor", title: "Doctor", scope: "sandbox:read", part: Doctor },
+  { name: "overview", title: "Overview", scopes: ["sandbox:read", "admin"], part: Overview },
+  { name: "sandboxes", title: "Sandboxes", scopes: ["sandbox:read"], part: Sandboxes },
+  { name: "data", title: "Runs and data", scopes: ["runs"], part: Data },
+  { name: "journal", title: "Journal", scopes: ["sandbox:read", "admin"], part: Journal },
+  { name: "keys", title: "Keys and tenants", scopes: ["admin"], part: Keys },
+  { name: "doctor", title: "Doctor", scopes: ["sandbox:read"], part: Doctor },
 ];
 
 export function App() {
@@ -44,8 +46,8 @@ export function App() {
 function Frame() {
   const [help, setHelp] = useState(false);
   useEffect(() => listen(() => setHelp(true)), []);
-  const shown = places.filter((p) => may(p.scope));
-  const place = shown.find((p) => p.name === page.value);
+  const shown = places.filter((p) => p.scopes.some(may));
+  const place = shown.find((p) => p.name === page.value) ?? (page.value === first ? shown[0] : undefined);
   const one = page.value === "sandboxes" && rest.value.length > 0 && place;
   const Part = place?.part;
   useEffect(() => {
@@ -57,10 +59,10 @@ function Frame() {
       <header class="side">
         <a class="brand" href={to()}><span class="logo" aria-hidden="true" /> Cove</a>
         <nav aria-label="Pages">
-          {shown.map((p) => <a key={p.name} href={to(p.name)} aria-current={p.name === page.value ? "page" : undefined}>{p.title}</a>)}
+          {shown.map((p) => <a key={p.name} href={to(p.name)} aria-current={p === place ? "page" : undefined}>{p.title}</a>)}
         </nav>
         <div class="side-end">
-          <p class="quiet who"><bdi>{who.value?.name}</bdi> of {who.value?.tenant}</p>
+          <p class="quiet who"><bdi title={who.value?.name}>{who.value?.key_name || who.value?.name}</bdi> of <bdi>{who.value?.tenant}</bdi></p>
           <span class="buttons">
             <button type="button" class="icon" onClick={turn} aria-label={isDark() ? "Light colours" : "Dark colours"}>{isDark() ? "☀" : "☾"}</button>
             <button type="button" class="icon" onClick={() => setHelp(true)} aria-label="Help">?</button>
@@ -70,7 +72,7 @@ function Frame() {
       </header>
       <main id="main" tabIndex={-1}>
         {!connected.value && <p class="banner" role="alert">The server does not answer. What you see is the last that was known; this page goes on when the server is back.</p>}
-        {one ? <Guarded key={rest.value[0]} part={SandboxPage} /> : Part ? <Guarded key={page.value} part={Part} /> : <section class="page"><Empty title="There is no such page"><a class="button" href={to()}>Overview</a></Empty></section>}
+        {one ? <Guarded key={rest.value[0]} part={SandboxPage} /> : Part ? <Guarded key={place?.name} part={Part} /> : <section class="page"><Empty title="There is no such page"><a class="button" href={to()}>Overview</a></Empty></section>}
       </main>
       {help && <Help close={() => setHelp(false)} />}
       <Confirmation />

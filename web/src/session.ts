@@ -1,6 +1,6 @@
 // Who this browser is signed in as. The server knows it by a cookie that no script
 // can read; the key that somebody typed stays in the storage of this tab, so that a
-// server that starts again, and forgets its browsers, can be asked once more.
+// server that knows the cookie no more can be asked once more.
 
 import { signal } from "@preact/signals";
 import { address, get, onSignedOut, Problem, send, type ProblemBody } from "./api/http";

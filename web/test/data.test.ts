@@ -2,7 +2,8 @@
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
+import { createHash } from "node:crypto";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -60,4 +61,54 @@ test("an error of the engine is an answer", { skip }, async () => {
   await write(page, "Question", "SELECT no_such_column FROM inventory");
   await page.keyboard.press("Control+Enter");
   await page.locator(".answer .raised, .answer .blocked").getByText(/no_such_column/).first().waitFor();
+});
+
+test("a question in Python is answered", { skip }, async () => {
+  const { page } = tab;
+  await page.getByLabel("Kind of question").selectOption("python");
+  await write(page, "Question", "result_rows = [[len(inventory), '<b>bold</b>']]\nresult_columns = ['pieces', 'word']");
+  await page.getByRole("button", { name: "Ask" }).click();
+  await page.getByRole("columnheader", { name: "word" }).waitFor();
+  await page.getByRole("region", { name: "Rows" }).getByText("<b>bold</b>").waitFor();
+  await write(page, "Question", "import socket");
+  await page.keyboard.press("Control+Enter");
+  await page.locator(".answer .blocked").getByText(/socket/).first().waitFor();
+});
+
+test("a capsule is read, and saved", { skip }, async () => {
+  const { page, faults } = tab;
+  const sql = "SELECT count(*) AS pieces FROM inventory";
+  await page.getByRole("button", { name: sql }).first().click();
+  await page.getByRole("columnheader", { name: "pieces" }).waitFor();
+  await page.getByText("Capsule", { exact: true }).click();
+  const part = (name: string) => page.locator(".capsule").getByRole("region", { name });
+  await part("Inputs").getByText("ecommerce.inventory", { exact: true }).waitFor();
+  await part("Inputs").getByText(createHash("sha256").update(sql).digest("hex")).waitFor();
+  await part("Question").getByText(sql).waitFor();
+  await part("Policy").getByText("Nothing in it was refused.").waitFor();
+  await part("Result").getByText(createHash("sha256").update("[[120]]").digest("hex")).waitFor();
+  await part("Environment").getByText("local").waitFor();
+  const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Save" }).click()]);
+  const saved = JSON.parse(readFileSync(await download.path(), "utf8")) as { run_id: string; rows: unknown };
+  assert.equal(download.suggestedFilename(), `run-${saved.run_id}.json`);
+  assert.deepEqual(saved.rows, [[120]]);
+  assert.deepEqual(faults, []);
+});
+
+test("what was asked is read a page at a time, the newest first", { skip }, async () => {
+  const { page } = tab;
+  for (let i = 0; i < 25; i++) await server.api("POST", "/api/runs", { query_type: "sql", sql: `SELECT ${i} AS n` });
+  const asked: string[] = [];
+  page.on("request", (r) => r.url().includes("/api/runs?") && asked.push(r.url()));
+  await page.reload();
+  const past = page.getByRole("region", { name: "Asked before" });
+  await past.getByText("SELECT 24 AS n").waitFor();
+  assert.equal(await past.getByRole("listitem").count(), 20);
+  assert.equal(asked.length, 1, `it asked ${asked.join(" ")}`);
+  await past.getByRole("button", { name: "Older" }).click();
+  await past.getByText("SELECT 0 AS n").waitFor();
+  await past.getByText("page 2").waitFor();
+  assert.equal(await past.getByText("SELECT 24 AS n").count(), 0);
+  await past.getByRole("button", { name: "Newer" }).click();
+  await past.getByText("SELECT 24 AS n").waitFor();
 });

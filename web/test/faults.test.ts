@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { Browser } from "playwright-core";
-import { browse, openTab, screen, Server, signIn, until } from "./rig";
+import { browse, openTab, screen, Server, signIn, until, type Tab } from "./rig";
 
 let server: Server;
 let browser: Browser;
@@ -47,6 +47,40 @@ test("a link that was used says so", async () => {
   const again = await page.goto(url);
   assert.equal(again?.status(), 401);
   await page.context().close();
+});
+
+test("who came by a link stays signed in when the server starts again, and who signed out does not", async () => {
+  const one = await openTab(browser);
+  const two = await openTab(browser);
+  const revoked = await openTab(browser);
+  const { key_id, secret } = await server.api<{ key_id: string; secret: string }>("POST", "/api/keys", { name: "for a while", scopes: ["sandbox:read"] });
+  const link = async (key: string): Promise<string> => {
+    const answer = await fetch(`${server.url}/api/login-links`, { method: "POST", body: "{}", headers: { Authorization: `Bearer ${key}`, "Content-Type": "application/json" } });
+    return ((await answer.json()) as { url: string }).url;
+  };
+  const pages = (tab: Tab) => tab.page.getByRole("navigation", { name: "Pages" });
+  for (const [tab, key] of [[one, server.key], [two, server.key], [revoked, secret]] as const) {
+    await tab.page.goto(await link(key));
+    await tab.page.getByRole("button", { name: "Sign in" }).click();
+    await pages(tab).waitFor();
+    assert.equal(await tab.page.evaluate("sessionStorage.length"), 0, "a key is kept of who came by a link");
+  }
+  const cookies = await two.context.cookies();
+  await two.page.getByRole("button", { name: "Sign out" }).click();
+  await two.page.getByLabel("Key").waitFor();
+  const unused = await link(server.key);
+  await server.api("DELETE", `/api/keys/${key_id}`);
+  for (const tab of [one, two, revoked]) await tab.page.goto("about:blank"); // a server waits a while for who listens
+  await server.restart();
+  await one.page.goto(server.url);
+  await pages(one).waitFor();
+  await two.context.addCookies(cookies); // as somebody would who has taken it
+  for (const tab of [two, revoked]) {
+    await tab.page.goto(server.url);
+    await tab.page.getByLabel("Key").waitFor();
+  }
+  assert.equal((await two.page.goto(unused))?.status(), 401, "a link of the server before is good");
+  for (const tab of [one, two, revoked]) await tab.context.close();
 });
 
 test("a server that starts again while a terminal is open", async () => {

@@ -69,10 +69,6 @@ print(bad); print(bad, file=sys.stderr)
 class Shown:
     def __init__(self, forms): self.forms = forms
     def _repr_mimebundle_(self, include=None, exclude=None): return self.forms
-try:
-    from IPython.display import display
-except ImportError:
-    display = globals().get("display", print)
 for kind in ("text/html", "image/svg+xml", "text/markdown", "text/latex", "application/json", "application/javascript", "text/plain"):
     display(Shown({kind: bad}))
 raise ValueError(bad)
@@ -90,7 +86,7 @@ class Page:
     def _repr_html_(self):
         return """<p id=here>shown</p><a id=link href="${server.url}/" target=_top>go</a>
         <form action="${server.url}/logout" method=post><button id=send>send</button></form><img src="${server.url}/api/stats">
-        <meta http-equiv=refresh content="0;url=${server.url}/health"><base href="https://example.com/"><iframe src="${server.url}/"></iframe>${script}"""
+        <meta http-equiv=refresh content="0;url=${server.url}/health"><base href="https://example.com/">${script}"""
 Page()
 `;
   await write(page, "Code", code);
@@ -111,6 +107,65 @@ Page()
   assert.ok(page.url().startsWith(`${server.url}/#/sandboxes/`), `the page went to ${page.url()}`);
   await page.getByRole("navigation", { name: "Pages" }).waitFor(); // still signed in
   for (const f of page.frames().slice(1)) assert.ok(/^about:srcdoc$|^chrome-error:/.test(f.url()) || f.url() === "" || f.url() === "about:blank", `a frame went to ${f.url()}`);
+});
+
+// Pictures that are small files and large when they are drawn.
+const large = `
+import base64, struct, zlib
+def png(w, h):
+    part = lambda kind, data: struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    return b"\\x89PNG\\r\\n\\x1a\\n" + part(b"IHDR", struct.pack(">IIBBBBB", w, h, 1, 0, 0, 0, 0)) + part(b"IDAT", zlib.compress(bytes((w // 8 + 1) * min(h, 9)))) + part(b"IEND", b"")
+gif = lambda w, h: b"GIF89a" + struct.pack("<HHBBB", 1, 1, 0, 0, 0) + b"," + struct.pack("<HHHHB", 0, 0, w, h, 0) + b"\\x02\\x02L\\x01\\x00;"
+jpeg = lambda w, h: b"\\xff\\xd8\\xff\\xe0\\x00\\x04ab" + b"\\xff\\xc0" + struct.pack(">HBHHB", 11, 8, h, w, 1) + b"\\x01\\x11\\x00" + bytes(20)
+webp = lambda w, h: b"RIFF" + struct.pack("<I", 22) + b"WEBPVP8X" + struct.pack("<I", 10) + bytes(4) + struct.pack("<I", w - 1)[:3] + struct.pack("<I", h - 1)[:3]
+data = lambda b: "data:image/png;base64," + base64.b64encode(b).decode()
+`;
+
+test("pictures that would fill the memory are not drawn", async () => {
+  const { page } = tab;
+  await server.api("POST", `/api/sandboxes/${id}/code`, { language: "python", code: `${large}
+for name, make in (("png", png), ("gif", gif), ("jpeg", jpeg), ("webp", webp)):
+    open("large." + name, "wb").write(make(30000, 30000) if name != "webp" else make(16000, 16000))
+open("small.png", "wb").write(png(8, 8))` });
+  await page.goto(`${server.url}/#/sandboxes/${id}/files`);
+  await page.getByRole("button", { name: "Read the files again" }).click();
+  const choose = (name: string) => page.getByRole("treeitem").filter({ hasText: name }).last().getByRole("button").click();
+  for (const kind of ["png", "gif", "jpeg", "webp"]) {
+    await choose(`large.${kind}`);
+    await page.getByRole("article", { name: `File /workspace/large.${kind}` }).getByText(/It is a picture of \d+000 × \d+000, too large to be drawn/).waitFor();
+    assert.equal(await page.locator(".file img").count(), 0);
+  }
+  await choose("small.png");
+  await page.locator(".file img").waitFor();
+});
+
+test("nor those inside of others", async () => {
+  const { page } = tab;
+  await page.goto(`${server.url}/#/sandboxes/${id}/code`);
+  const before = await page.locator(".cell").count();
+  await write(page, "Code", `${large}
+class Shown:
+    def __init__(self, forms): self.forms = forms
+    def _repr_mimebundle_(self, include=None, exclude=None): return self.forms
+svg = lambda inner: '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" width="10" height="10">' + inner + "</svg>"
+big, small = data(png(30000, 30000)), data(png(8, 8))
+display(Shown({"image/png": base64.b64encode(png(30000, 30000)).decode(), "text/plain": "in its place"}))
+display(Shown({"image/svg+xml": svg('<image width="9" height="9" xlink:href="' + big + '"/>')}))
+display(Shown({"image/svg+xml": svg("<style>rect{fill:url(&#100;ata:image/png)}</style>")}))
+display(Shown({"image/svg+xml": svg('<image id="ok" width="9" height="9" xlink:href="' + small + '"/>')}))
+display(Shown({"text/html": '<p>one</p><img src="' + big + '">'}))
+display(Shown({"text/html": '<p>two</p><img src="&#100;ata:image/bmp;base64,AAAA">'}))
+display(Shown({"text/html": '<p>three</p><img src="' + small + '">'}))
+print("shown")`);
+  await page.keyboard.press("Control+Enter");
+  await until("the cell", async () => (await page.locator(".cell[data-running=false]").count()) > before);
+  const cell = page.locator(".cell").last();
+  await cell.getByText("in its place", { exact: true }).waitFor();
+  assert.equal(await cell.getByText("30000 × 30000, too large to be drawn").count(), 1);
+  assert.equal(await cell.getByText("It is an SVG that is too large").count(), 2);
+  assert.equal(await cell.locator("img").count(), 1);
+  const frames = await cell.locator("iframe").evaluateAll((all) => all.map((f) => (f as HTMLIFrameElement).srcdoc.includes("img-src data:")));
+  assert.deepEqual(frames, [false, false, true]);
 });
 
 test("in what a terminal is told", async () => {

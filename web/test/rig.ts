@@ -108,6 +108,13 @@ export async function browse(): Promise<Browser> {
   return chromium.launch({ executablePath: named("COVE_TEST_CHROMIUM"), args: ["--no-sandbox", "--disable-dev-shm-usage", "--force-color-profile=srgb"] });
 }
 
+// eager is a browser of a profile that may connect before anything is asked for.
+export async function eager(profile: string): Promise<BrowserContext> {
+  return chromium.launchPersistentContext(profile, {
+    executablePath: named("COVE_TEST_CHROMIUM"), ignoreDefaultArgs: ["--disable-background-networking", "--disable-field-trial-config"], args: ["--no-sandbox", "--disable-dev-shm-usage", "--headless=new"],
+  });
+}
+
 // Tab is a page, and what went wrong in it.
 export interface Tab {
   page: Page;

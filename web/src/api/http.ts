@@ -1,6 +1,8 @@
 // All that the console asks of the server goes through here: the public API, with
 // the cookie of a browser that is signed in.
 
+import { escaped, isOdd } from "./names";
+
 const root = new URL("./", document.baseURI);
 
 export type Query = Record<string, string | number | boolean | undefined>;
@@ -9,9 +11,13 @@ export type Query = Record<string, string | number | boolean | undefined>;
 // elsewhere must have gone through part.
 export function address(path: string, query: Query = {}): URL {
   const at = new URL(path.replace(/^\//, ""), root);
+  const odd: string[] = [];
   for (const [name, value] of Object.entries(query)) {
-    if (value !== undefined && value !== "") at.searchParams.set(name, String(value));
+    if (value === undefined || value === "") continue;
+    if (typeof value === "string" && isOdd(value)) odd.push(`${name}=${escaped(value)}`);
+    else at.searchParams.set(name, String(value));
   }
+  if (odd.length > 0) at.search = [at.search.slice(1), ...odd].filter(Boolean).join("&");
   return at;
 }
 
@@ -119,10 +125,12 @@ export async function remove(path: string, query: Query = {}): Promise<void> {
   await send("DELETE", path, { query });
 }
 
-interface Page<T> {
+export interface Page<T> {
   items: T[];
   next_cursor?: string;
 }
+
+export const page = <T>(path: string, query: Query, signal?: AbortSignal): Promise<Page<T>> => get(path, query, signal);
 
 const largest = 1000; // page that the server gives
 

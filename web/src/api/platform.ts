@@ -4,6 +4,7 @@ import type { Isolation, Refusal, Spec } from "./forms";
 
 export interface Who {
   name: string;
+  key_name?: string;
   tenant: string;
   scopes: string[];
 }
@@ -148,7 +149,13 @@ export interface Run {
   truncated?: boolean;
   decision?: { allowed: boolean; refusal?: Refusal; tables?: string[]; columns?: string[]; imports?: string[] };
   timings?: Record<string, number>;
-  request: { dataset_id?: string; query_type: string; sql?: string; python_code?: string };
+  request: {
+    dataset_id?: string; files?: { name: string; path: string }[]; query_type: string; sql?: string; python_code?: string;
+    timeout_seconds?: number; max_rows?: number; max_output_bytes?: number;
+  };
+  instead_of?: string;
+  node_id?: string;
   owner: string;
   created_at: string;
+  ended_at?: string;
 }

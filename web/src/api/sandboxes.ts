@@ -26,3 +26,5 @@ export const kill = (id: string, pid: number, name: string): Promise<void> => po
 export const trial = (id: string, signal?: AbortSignal): Promise<Trial> => get(`${at(id)}/trial`, {}, signal);
 export const tryOut = (id: string, command: string): Promise<Trial> => post(`${at(id)}/trial`, { command });
 export const decide = (id: string, what: "commit" | "discard"): Promise<void> => post(`${at(id)}/trial/${what}`);
+// before reads a file as it was when the trial began.
+export const before = async (id: string, path: string): Promise<Blob> => (await send("GET", `${at(id)}/trial/before`, { query: { path } })).blob();

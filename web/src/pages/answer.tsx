@@ -4,6 +4,7 @@ import type { Run } from "../api/platform";
 import { count, milliseconds, plain } from "../text";
 import { Blocked, Mark } from "../ui/marks";
 import { Rows, type Column } from "../ui/rows";
+import { Capsule } from "./capsule";
 
 const shown = (v: unknown): string => (v === null ? "" : typeof v === "object" ? JSON.stringify(v) : String(v));
 
@@ -27,7 +28,7 @@ export function Answer({ run }: { run: Run }) {
       {run.stderr_trunc && <pre class="out err">{plain(run.stderr_trunc)}</pre>}
       {rows.length > 0 && <Rows label="Rows" rows={rows.map((row, at) => ({ at, row }))} columns={columns} id={(r) => String(r.at)} />}
       {run.decision?.tables && run.decision.tables.length > 0 && <p class="quiet">It named {run.decision.tables.join(", ")}.</p>}
-      <details><summary>Capsule</summary><p class="quiet">All that is kept of this run: the question, the decision, the answer.</p><pre class="out follow" tabIndex={0}>{JSON.stringify({ ...run, rows: `${run.row_count} rows` }, null, 2)}</pre></details>
+      <Capsule key={run.run_id} run={run} />
     </section>
   );
 }

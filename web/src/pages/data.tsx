@@ -1,7 +1,7 @@
 // Datasets, and questions to them.
 
 import { useState } from "preact/hooks";
-import { get, latest, list, part, post } from "../api/http";
+import { get, list, page, part, post, type Page } from "../api/http";
 import type { Dataset, Run, Table } from "../api/platform";
 import { useAsked } from "../asked";
 import { ago, count, milliseconds, size } from "../text";
@@ -15,7 +15,7 @@ const quoted = (name: string): string => (/^[a-z_][a-z0-9_]*$/i.test(name) ? nam
 
 export function Data() {
   const sets = useAsked((s) => list<Dataset>("api/datasets", {}, 1000, s), []);
-  const runs = useAsked((s) => latest<Run>("api/runs", {}, 50, s), []);
+  const [asked, setAsked] = useState(0);
   const [dataset, setDataset] = useState("");
   const [kind, setKind] = useState<"sql" | "python">("sql");
   const [text, setText] = useState("");
@@ -35,7 +35,7 @@ export function Data() {
       setProblem(p);
     } finally {
       setBusy(false);
-      runs.again();
+      setAsked((n) => n + 1);
     }
   };
   const recall = async (r: Run) => {
@@ -70,7 +70,7 @@ export function Data() {
                 </form>
                 {problem !== undefined && <Failure problem={problem} />}
                 {run && <Answer run={run} />}
-                <Past runs={runs.value ?? []} recall={(r) => void recall(r)} />
+                <Past version={asked} recall={(r) => void recall(r)} />
               </div>
             </div>
           )}
@@ -100,20 +100,38 @@ function Schema({ id, ask }: { id: string; ask: (t: Table) => void }) {
   );
 }
 
-function Past({ runs, recall }: { runs: Run[]; recall: (r: Run) => void }) {
-  if (runs.length === 0) return null;
+const atOnce = 20; // runs of a page
+
+// Past reads a page at a time: there may be very many, and each has its answer.
+function Past({ version, recall }: { version: number; recall: (r: Run) => void }) {
+  const [from, setFrom] = useState<string[]>([]); // where the pages begin after the first
+  const cursor = from.at(-1);
+  const asked = useAsked<Page<Run>>((s) => page("api/runs", { newest: true, limit: atOnce, cursor }, s), [cursor, version]);
+  const next = asked.value?.next_cursor;
+  if (from.length === 0 && asked.value?.items.length === 0) return null;
   return (
     <section aria-labelledby="past">
       <h2 id="past">Asked before</h2>
-      <ul class="past">
-        {runs.toReversed().map((r) => (
-          <li key={r.run_id}>
-            <Mark word={r.decision?.allowed === false ? "blocked" : r.status} />{" "}
-            <button type="button" class="link cut" onClick={() => recall(r)}><code><bdi>{r.request.sql ?? r.request.python_code}</bdi></code></button>{" "}
-            <span class="quiet">{count(r.row_count)} rows · {milliseconds(r.exec_time_ms)} · {ago(r.created_at)}</span>
-          </li>
-        ))}
-      </ul>
+      <Shown asked={asked} what="Reading what was asked">
+        {({ items }) => (
+          <ul class="past">
+            {items.map((r) => (
+              <li key={r.run_id}>
+                <Mark word={r.decision?.allowed === false ? "blocked" : r.status} />{" "}
+                <button type="button" class="link cut" onClick={() => recall(r)}><code><bdi>{r.request.sql ?? r.request.python_code}</bdi></code></button>{" "}
+                <span class="quiet">{count(r.row_count)} rows · {milliseconds(r.exec_time_ms)} · {ago(r.created_at)}</span>
+              </li>
+            ))}
+          </ul>
+        )}
+      </Shown>
+      {(from.length > 0 || next) && (
+        <p class="buttons">
+          <button type="button" class="small" disabled={from.length === 0} onClick={() => setFrom(from.slice(0, -1))}>Newer</button>
+          <button type="button" class="small" disabled={!next} onClick={() => next && setFrom([...from, next])}>Older</button>
+          <span class="quiet">page {from.length + 1}</span>
+        </p>
+      )}
     </section>
   );
 }

@@ -16,32 +16,53 @@ import { Tasks } from "./tasks";
 
 const most = 900;
 
+// Share is what the sandboxes of one provider hold.
+interface Share {
+  sandboxes: number; // that are not over
+  memory: number; // bytes that are promised
+  cpus: number;
+}
+
 interface Point {
   at: number;
   stats: Stats;
-  providers: Record<string, number>; // live sandboxes of each
+  providers: Record<string, Share>;
 }
 
 const colors = ["--chart-1", "--chart-2", "--chart-3", "--chart-4"];
 
-function perProvider(sessions: Session[]): Record<string, number> {
-  const counts: Record<string, number> = {};
-  for (const s of sessions) if (s.status !== "ended") counts[s.provider] = (counts[s.provider] ?? 0) + 1;
-  return counts;
+const holds = (s: Session): boolean => s.status === "running" || s.status === "paused";
+
+function perProvider(sessions: Session[]): Record<string, Share> {
+  const shares: Record<string, Share> = {};
+  for (const s of sessions) {
+    if (s.status === "ended") continue;
+    const share = (shares[s.provider] ??= { sandboxes: 0, memory: 0, cpus: 0 });
+    share.sandboxes++;
+    if (!holds(s)) continue;
+    share.memory += bytesIn(s.resource_limits.memory_limit);
+    share.cpus += Number(s.resource_limits.cpu_limit ?? 0);
+  }
+  return shares;
 }
 
 // The charts go on while another page is shown, as long as somebody comes back.
 let points: Point[] = [];
 
 export function Overview() {
+  if (may("sandbox:read")) return <Numbered />;
+  return <section class="page" aria-labelledby="title"><header class="bar"><h1 id="title">Overview</h1></header><Tasks /></section>;
+}
+
+function Numbered() {
   const asked = useAsked((s) => get<Stats>("api/stats", {}, s), [], { live: true, every: 2000 });
   const sessions = useAsked(sandboxes, [], { live: true });
   const [, draw] = useState(0);
   useEffect(() => {
-    if (!asked.value) return;
-    points = [...points.slice(1 - most), { at: Date.now() / 1000, stats: asked.value, providers: perProvider(sessions.value ?? []) }];
+    if (!asked.value || !sessions.value) return;
+    points = [...points.slice(1 - most), { at: Date.now() / 1000, stats: asked.value, providers: perProvider(sessions.value) }];
     draw((n) => n + 1);
-  }, [asked.value]);
+  }, [asked.value, sessions.value]);
   return (
     <section class="page" aria-labelledby="title">
       <header class="bar"><h1 id="title">Overview</h1></header>
@@ -59,10 +80,10 @@ export function Overview() {
               <Tile title="Up for" value={span(s.uptime_seconds)} note={`${s.provider} on ${s.node_id}`} />
             </div>
             <div class="charts">
-              <Numbers title="Sandboxes by provider" of={providers().map((name, i): Line => [name, colors[i % colors.length] ?? "--chart-1", (p) => p.providers[name] ?? 0])} format={whole} least={5} />
+              <Numbers title="Sandboxes by provider" of={lines((s) => s.sandboxes)} format={whole} least={5} />
+              <Numbers title="Memory promised by provider" of={lines((s) => s.memory)} format={size} bytes least={1 << 28} />
+              <Numbers title="Processors promised by provider" of={lines((s) => s.cpus)} format={(n) => n.toFixed(1)} least={2} />
               <Numbers title="Pool" of={[["prepared", "--chart-2", (p) => p.stats.pool_available], ["waiting for room", "--chart-4", (p) => p.stats.queued]]} format={whole} least={5} />
-              <Numbers title="Memory promised" of={[["now", "--chart-3", (p) => p.stats.total_memory_mb * (1 << 20)]]} format={size} bytes least={1 << 28} />
-              <Numbers title="Processors promised" of={[["now", "--chart-4", (p) => p.stats.total_cpus]]} format={(n) => n.toFixed(1)} least={2} />
               <Numbers title="Found again" of={[["of those opened", "--chart-1", (p) => p.stats.session_reuse_rate * 100]]} format={(n) => `${n.toFixed(0)} %`} least={100} />
               <Numbers title="Programs run" of={[["in all", "--chart-3", (p) => p.stats.executions]]} format={whole} least={5} />
             </div>
@@ -91,6 +112,10 @@ function providers(): string[] {
   return names.size > 0 ? [...names].sort() : usual ? [usual] : [];
 }
 
+// lines draws one number of each provider.
+const lines = (of: (s: Share) => number): Line[] =>
+  providers().map((name, i): Line => [name, colors[i % colors.length] ?? "--chart-1", (p) => { const share = p.providers[name]; return share ? of(share) : 0; }]);
+
 type Line = [label: string, color: string, value: (p: Point) => number];
 
 function Numbers({ title, of, format, least, bytes = false }: { title: string; of: Line[]; format: (n: number) => string; least: number; bytes?: boolean }) {
@@ -99,17 +124,18 @@ function Numbers({ title, of, format, least, bytes = false }: { title: string; o
 
 function Grouped({ sessions }: { sessions: Session[] }) {
   const live = sessions.filter((s) => s.status !== "ended");
-  const providers = [...new Set(live.map((s) => s.provider))].sort();
+  const shares = perProvider(live);
+  const providers = Object.keys(shares).sort();
   const states = [...new Set(live.map((s) => s.status))].sort();
   if (live.length === 0) return <p class="quiet">No sandbox is open.</p>;
   return (
     <Scroll label="Sandboxes by provider"><table class="plain">
       <thead><tr><th scope="col">Provider</th>{states.map((s) => <th key={s} scope="col" class="number">{s}</th>)}<th scope="col" class="number">memory</th><th scope="col" class="number">processors</th></tr></thead>
       <tbody>
-        {providers.map((p) => ({ p, held: live.filter((s) => s.provider === p && (s.status === "running" || s.status === "paused")) })).map(({ p, held }) => (
+        {providers.map((p) => (
           <tr key={p}><th scope="row">{p}</th>{states.map((st) => <td key={st} class="number">{live.filter((s) => s.provider === p && s.status === st).length}</td>)}
-            <td class="number">{size(held.reduce((sum, s) => sum + bytesIn(s.resource_limits.memory_limit), 0))}</td>
-            <td class="number">{held.reduce((sum, s) => sum + Number(s.resource_limits.cpu_limit ?? 0), 0).toFixed(1)}</td>
+            <td class="number">{size(shares[p]?.memory ?? 0)}</td>
+            <td class="number">{(shares[p]?.cpus ?? 0).toFixed(1)}</td>
           </tr>
         ))}
       </tbody>

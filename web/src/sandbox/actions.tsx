@@ -30,7 +30,7 @@ export function Actions({ session, again, small }: { session: Session; again: ()
   const act = async (what: Change) => {
     const after = await attempt(() => change(session.session_id, what), done[what]);
     again();
-    if (after && what === "fork") go("sandboxes", after.session_id);
+    if (after && what === "fork" && !small) go("sandboxes", after.session_id);
   };
   const ask = () => confirm({
     title: "Destroy this sandbox?", verb: "Destroy",
@@ -40,7 +40,7 @@ export function Actions({ session, again, small }: { session: Session; again: ()
       again();
     },
   });
-  const verbs = possible(session).filter((v) => !small || v === "start" || v === "stop" || v === "resume");
+  const verbs = possible(session).filter((v) => !small || v !== "snapshot");
   return (
     <span class="buttons" onClick={(e) => e.stopPropagation()}>
       {verbs.map((v) => (

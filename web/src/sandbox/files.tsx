@@ -1,8 +1,8 @@
 // The files of a sandbox: a tree, and the one that is chosen.
 
 import { useRef, useState } from "preact/hooks";
-import { entries, makeFolder, mostEntries, write } from "../api/files";
-import type { FileEntry } from "../api/forms";
+import { entries, makeFolder, mostEntries, write, type Entry } from "../api/files";
+import { shownName } from "../api/names";
 import { useAsked } from "../asked";
 import { may } from "../session";
 import { size } from "../text";
@@ -18,15 +18,15 @@ export const nameOf = (path: string): string => path.slice(path.lastIndexOf("/")
 export const folderOf = (path: string): string => path.slice(0, Math.max(1, path.lastIndexOf("/")));
 const inside = (folder: string, name: string): string => `${folder.replace(/\/$/, "")}/${name}`;
 
-const byKind = (a: FileEntry, b: FileEntry): number =>
-  Number(b.type === "dir") - Number(a.type === "dir") || (a.path ?? "").localeCompare(b.path ?? "");
+const byKind = (a: Entry, b: Entry): number =>
+  Number(b.type === "dir") - Number(a.type === "dir") || a.path.localeCompare(b.path);
 
 export function Files({ session, again }: TabProps) {
   return <Awake session={session} again={again}><Tree id={session.session_id} /></Awake>;
 }
 
 function Tree({ id }: { id: string }) {
-  const [chosen, choose] = useState<FileEntry>();
+  const [chosen, choose] = useState<Entry>();
   const [folder, setFolder] = useState(workspace);
   const [version, setVersion] = useState(0);
   const [over, setOver] = useState(false);
@@ -39,11 +39,11 @@ function Tree({ id }: { id: string }) {
     for (const file of files) {
       if (await attempt(() => write(id, inside(folder, file.name), file).then(() => true))) done++;
     }
-    if (done > 0) say(`${done === 1 ? "1 file is" : `${done} files are`} in ${folder}`);
+    if (done > 0) say(`${done === 1 ? "1 file is" : `${done} files are`} in ${shownName(folder)}`);
     changed();
   };
   const named = async (kind: "file" | "folder") => {
-    const name = prompt(`The name of the new ${kind} in ${folder}`)?.trim();
+    const name = prompt(`The name of the new ${kind} in ${shownName(folder)}`)?.trim();
     if (!name) return;
     const path = inside(folder, name);
     await attempt(() => (kind === "folder" ? makeFolder(id, path) : write(id, path, "")));
@@ -67,7 +67,7 @@ function Tree({ id }: { id: string }) {
           </>}
           <button type="button" onClick={changed} aria-label="Read the files again">↻</button>
         </div>
-        <p class="quiet">into <code><bdi>{folder}</bdi></code>{writes && ", or drop files here"}</p>
+        <p class="quiet">into <code><bdi>{shownName(folder)}</bdi></code>{writes && ", or drop files here"}</p>
         <ul class="tree" role="tree" aria-label="Files">
           <Folder id={id} path={workspace} name="workspace" depth={0} version={version} chosen={chosen?.path} folder={folder} enter={setFolder} choose={choose} open />
         </ul>
@@ -90,36 +90,34 @@ interface FolderProps {
   chosen: string | undefined;
   folder: string;
   enter: (path: string) => void;
-  choose: (f: FileEntry) => void;
+  choose: (f: Entry) => void;
   open?: boolean;
 }
 
 function Folder(p: FolderProps) {
   const [open, setOpen] = useState(p.open ?? false);
   const asked = useAsked((s) => entries(p.id, p.path, s), [p.path, p.version], { idle: !open });
-  const [known, keep] = useState<FileEntry[]>();
+  const [known, keep] = useState<Entry[]>();
   if (asked.value && asked.value !== known) keep(asked.value); // stays while it is read again
   const all = (asked.value ?? known ?? []).toSorted(byKind);
   return (
     <li role="treeitem" aria-expanded={open} aria-selected={p.folder === p.path}>
       <button type="button" class="tree-row" style={{ paddingLeft: `${p.depth * 14 + 6}px` }} onClick={() => { setOpen(!open || p.folder !== p.path); p.enter(p.path); }}>
-        <span class="twist" aria-hidden="true">{open ? "▾" : "▸"}</span> <bdi class="cut">{p.name}</bdi>
+        <span class="twist" aria-hidden="true">{open ? "▾" : "▸"}</span> <bdi class="cut">{shownName(p.name)}</bdi>
       </button>
       {open && (
         <ul role="group">
           {asked.problem !== undefined && <li role="none"><Failure problem={asked.problem} again={asked.again} /></li>}
           {!asked.value && !known && asked.problem === undefined && <li role="none"><Waiting what="Reading" /></li>}
-          {all.map((f) => f.path === undefined
-            ? <li key={f.path_base64} role="treeitem" aria-selected={false} class="tree-row quiet" title="Its name is no text; the command line reaches it">(a name that is no text)</li>
-            : f.type === "dir"
-              ? <Folder key={f.path} {...p} open={false} path={f.path} name={nameOf(f.path)} depth={p.depth + 1} />
-              : (
-                <li key={f.path} role="treeitem" aria-selected={p.chosen === f.path}>
-                  <button type="button" class={p.chosen === f.path ? "tree-row chosen" : "tree-row"} style={{ paddingLeft: `${(p.depth + 1) * 14 + 20}px` }} onClick={() => p.choose(f)}>
-                    <bdi class="cut">{nameOf(f.path)}</bdi> <span class="quiet">{f.type === "file" ? size(f.size) : f.type}</span>
-                  </button>
-                </li>
-              ))}
+          {all.map((f) => f.type === "dir"
+            ? <Folder key={f.path} {...p} open={false} path={f.path} name={nameOf(f.path)} depth={p.depth + 1} />
+            : (
+              <li key={f.path} role="treeitem" aria-selected={p.chosen === f.path}>
+                <button type="button" class={p.chosen === f.path ? "tree-row chosen" : "tree-row"} style={{ paddingLeft: `${(p.depth + 1) * 14 + 20}px` }} onClick={() => p.choose(f)}>
+                  <bdi class="cut">{shownName(nameOf(f.path))}</bdi> <span class="quiet">{f.type === "file" ? size(f.size) : f.type}</span>
+                </button>
+              </li>
+            ))}
           {all.length >= mostEntries && <li role="none" class="quiet tree-row">There may be more than these {mostEntries}; a terminal lists all.</li>}
           {asked.value?.length === 0 && <li role="none" class="quiet tree-row" style={{ paddingLeft: `${(p.depth + 1) * 14 + 20}px` }}>empty</li>}
         </ul>

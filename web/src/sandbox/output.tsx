@@ -1,10 +1,12 @@
 // What came of a piece of code. All of it is from inside a sandbox: texts are shown
 // as texts, pictures as pictures, and HTML in a frame that can do nothing.
 
+import { useMemo } from "preact/hooks";
 import type { CodeResult, Execution } from "../api/forms";
 import { milliseconds, plain } from "../text";
 import { Blocked, Mark } from "../ui/marks";
 import { Failure } from "../ui/states";
+import { drawable, fits, fromBase64, look } from "./pictures";
 
 export interface Ran {
   language: string;
@@ -48,28 +50,35 @@ export function Output({ ran, again }: { ran: Ran; again: () => void }) {
   );
 }
 
-const base64 = /^[A-Za-z0-9+/=\s]+$/;
 const most = 8 << 20;
 
-function picture(forms: Record<string, string>): string | undefined {
-  const { png, jpeg, svg } = forms;
-  if (png && base64.test(png)) return `data:image/png;base64,${png.replace(/\s/g, "")}`;
-  if (jpeg && base64.test(jpeg)) return `data:image/jpeg;base64,${jpeg.replace(/\s/g, "")}`;
-  // As a picture an SVG runs no script and fetches nothing.
-  if (svg && svg.length < most) return `data:image/svg+xml,${encodeURIComponent(svg)}`;
-  return undefined;
+interface Drawn {
+  src?: string;
+  why?: string; // it is not drawn
+}
+
+function picture({ png, jpeg, svg }: Record<string, string>): Drawn | undefined {
+  const data = png ?? jpeg;
+  if (data) {
+    const found = fromBase64(data);
+    if (!found) return { why: "It is called a picture, and is none." };
+    return fits(found) ? { src: `data:${found.type};base64,${data.replace(/\s/g, "")}` } : { why: `It is a picture of ${found.width} × ${found.height}, too large to be drawn.` };
+  }
+  if (!svg) return undefined;
+  return svg.length < most && drawable(svg) ? { src: `data:image/svg+xml,${encodeURIComponent(svg.replace(/\p{Surrogate}/gu, "\ufffd"))}` } : { why: "It is an SVG that is too large, not whole, or has pictures inside that nobody knows the size of." };
 }
 
 function Value({ forms }: { forms: Record<string, string> }) {
-  const shown = picture(forms);
-  if (shown) return <img class="value" src={shown} alt={forms["text"] ? plain(forms["text"]).slice(0, 200) : "a picture that the code made"} />;
+  const drawn = useMemo(() => picture(forms), [forms]);
+  if (drawn?.src) return <img class="value" src={drawn.src} alt={forms["text"] ? plain(forms["text"]).slice(0, 200) : "a picture that the code made"} />;
   const html = forms["html"];
-  if (html && html.length < most) return <Frame html={html} />;
-  const text = forms["text"] ?? forms["markdown"] ?? forms["json"] ?? Object.values(forms)[0] ?? "";
-  return <pre class="out value">{plain(text)}</pre>;
+  if (!drawn && html && html.length < most) return <Frame html={html} />;
+  const text = forms["text"] ?? forms["markdown"] ?? forms["json"] ?? (drawn ? "" : Object.values(forms)[0]) ?? "";
+  return <>{drawn?.why && <p class="quiet value">{drawn.why}</p>}{text && <pre class="out value">{plain(text)}</pre>}</>;
 }
 
-const head = `<!doctype html><meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; img-src data:">
+const head = (pictures: boolean): string => `<!doctype html><meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; img-src ${pictures ? "data:" : "'none'"}; base-uri 'none'; form-action 'none'">
 <style>body{margin:8px;font:13px system-ui,sans-serif;color:#1b2330;background:#fff}table{border-collapse:collapse}td,th{border:1px solid #d5dbe3;padding:3px 8px;text-align:right}thead th{background:#f3f5f8}</style>`;
 
 // heightOf guesses what HTML needs: nothing in there can be measured.
@@ -80,5 +89,9 @@ function heightOf(html: string): number {
 
 // Frame has no origin, no script, no forms and no way to the page around it.
 function Frame({ html }: { html: string }) {
-  return <iframe class="value" sandbox="" title="HTML that the code made" srcdoc={head + html} style={{ height: `${heightOf(html)}px` }} loading="lazy" referrerpolicy="no-referrer" />;
+  const kept = useMemo(() => look(head(false) + html), [html]);
+  if (kept.reaches) {
+    return <><p class="quiet value">This HTML has the element {kept.reaches}, by which a browser would connect to somebody. It is shown as text.</p><pre class="out value">{plain(html)}</pre></>;
+  }
+  return <iframe class="value" sandbox="" title="HTML that the code made" srcdoc={head(kept.pictures) + html} style={{ height: `${heightOf(html)}px` }} loading="lazy" referrerpolicy="no-referrer" />;
 }

@@ -3,13 +3,16 @@
 import { useState } from "preact/hooks";
 import type { Trial } from "../api/forms";
 import { Problem } from "../api/http";
+import { nameIn, shownName } from "../api/names";
 import { textOf } from "../api/stream";
 import { decide, trial, tryOut } from "../api/sandboxes";
 import { useAsked } from "../asked";
+import { may } from "../session";
 import { plain, plural, size } from "../text";
 import { Blocked, Mark } from "../ui/marks";
 import { attempt } from "../ui/notices";
 import { Empty, Failure, Waiting } from "../ui/states";
+import { Changed } from "./changed";
 import { Awake } from "./resting";
 import type { TabProps } from "./sandbox";
 
@@ -64,14 +67,38 @@ function Table({ session, again }: TabProps) {
           </header>
           {t.execution?.refusal && <Blocked refusal={t.execution.refusal} text={command} />}
           {t.execution && <pre class="out">{plain(textOf(t.execution.stdout, t.execution.stdout_base64) + textOf(t.execution.stderr, t.execution.stderr_base64)) || "it wrote nothing"}</pre>}
-          <ul class="changes">
-            {(t.changes ?? []).map((c) => (
-              <li key={c.path ?? c.path_base64}><Mark word={c.kind} tone={tones[c.kind] ?? "idle"} /> <code><bdi>{c.path ?? "(a name that is no text)"}</bdi></code> {c.file && c.file.type === "file" && <span class="quiet">{size(c.file.size)}</span>}</li>
-            ))}
-          </ul>
+          <Changes id={id} trial={t} />
           {t.truncated && <p class="quiet">There are more.</p>}
         </section>
       )}
     </div>
+  );
+}
+
+const mostListed = 1000;
+
+// Changes lists what differs; a file that is opened shows how.
+function Changes({ id, trial }: { id: string; trial: Trial }) {
+  const [chosen, choose] = useState<string>();
+  const all = trial.changes ?? [];
+  const compares = trial.open && may("files:read");
+  return (
+    <ul class="changes">
+      {all.slice(0, mostListed).map((c) => {
+        const path = nameIn(c.path, c.path_base64);
+        const file = c.file === undefined || c.file.type === "file";
+        const open = chosen === path;
+        const name = <code><bdi>{shownName(path)}</bdi></code>;
+        return (
+          <li key={path}>
+            <Mark word={c.kind} tone={tones[c.kind] ?? "idle"} />{" "}
+            {compares && file ? <button type="button" class="link" aria-expanded={open} onClick={() => choose(open ? undefined : path)}>{name}</button> : name}{" "}
+            {c.file && c.file.type === "file" && <span class="quiet">{size(c.file.size)}</span>}
+            {open && compares && <Changed id={id} path={path} kind={c.kind} version={c.file?.modified} />}
+          </li>
+        );
+      })}
+      {all.length > mostListed && <li class="quiet">and {plural(all.length - mostListed, "other")}</li>}
+    </ul>
   );
 }
