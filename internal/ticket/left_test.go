@@ -52,7 +52,7 @@ func TestSignedInAcrossARestart(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 3 {
-			b, d = restarted(t, dir)
+			_, d = restarted(t, dir)
 			isIn(t, d, stays, "after a restart")
 			refused(t, d, leaves, cove.GrantConsole, "signed out before a restart")
 			refused(t, d, unused, cove.GrantLogin, "a login link after a restart")
