@@ -226,8 +226,7 @@ func crashedNow(t *testing.T, dir, kind string, wait bool) (l left) {
 	cmd := linuxtest.Start(t, linuxtest.Child{Name: "crash", Args: []string{dir, kind}, Stdin: in}, say, &errs)
 	_ = say.Close()
 	if err := json.NewDecoder(out).Decode(&l); err != nil {
-		_ = cmd.Wait()
-		t.Fatalf("%v: %s", err, errs.String())
+		t.Fatalf("%v: %v: %s", err, cmd.Wait(), errs.String())
 	}
 	if want := 3; kind == "spawner" && len(l.Processes) != want+1 {
 		t.Errorf("the processes are %v", l.Processes)

@@ -47,6 +47,7 @@ type Func func(args []string) error
 func Main(m *testing.M, children map[string]Func) {
 	text, ok := os.LookupEnv(childEnv)
 	if !ok {
+		startLasting() // now, so that it is no leak of a test
 		os.Exit(m.Run())
 	}
 	// Not on this thread: it writes the coverage at the end, and must not be
@@ -192,7 +193,9 @@ func Start(t testing.TB, c Child, stdout, stderr io.Writer) *exec.Cmd {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.Stdin, stdout, stderr
 	counters := counterDir(t)
 	cmd.ExtraFiles = append([]*os.File{counters}, c.Files...)
-	if err := cmd.Start(); err != nil {
+	var err error
+	Lasting(func() { err = cmd.Start() })
+	if err != nil {
 		_ = counters.Close()
 		if err = lacking(c, err); errors.Is(err, errors.ErrUnsupported) {
 			Need(t, err)

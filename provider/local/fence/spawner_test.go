@@ -229,8 +229,10 @@ func raw(t *testing.T) (socket int, proc *os.Process) {
 		attr.UidMappings = []syscall.SysProcIDMap{{HostID: os.Geteuid(), Size: 1}}
 		attr.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getegid(), Size: 1}}
 	}
-	proc, err = os.StartProcess("/proc/self/exe", []string{fence.Name}, &os.ProcAttr{
-		Dir: "/", Env: newPlan("").Env, Files: []*os.File{null, null, null, other}, Sys: attr,
+	linuxtest.Lasting(func() {
+		proc, err = os.StartProcess("/proc/self/exe", []string{fence.Name}, &os.ProcAttr{
+			Dir: "/", Env: newPlan("").Env, Files: []*os.File{null, null, null, other}, Sys: attr,
+		})
 	})
 	if err != nil {
 		t.Fatal(err)
