@@ -143,33 +143,35 @@ type change struct {
 	over  bool   // what is there may stay below, if nobody uses it
 }
 
-// What uses a workspace may be about to end: it is tried so often, so far apart.
+// What uses a workspace may be about to end: it is waited for, with longer and longer
+// pauses.
 const (
-	busyTries = 12
 	busyPause = time.Millisecond
+	busyTime  = 250 * time.Millisecond
 )
 
 // show changes what the sandbox has at /workspace, and notes nothing. The caller
 // holds mu. errBusy means that nothing has changed.
 func (s *shelf) show(ctx context.Context, c change) error {
-	var err error
-	for range busyTries {
-		if err = s.showOnce(ctx, c); !errors.Is(err, errBusy) {
+	until := time.Now().Add(busyTime)
+	for pause := busyPause; ; pause *= 2 {
+		err := s.showOnce(ctx, c, time.Until(until))
+		left := time.Until(until)
+		if !errors.Is(err, errBusy) || left <= 0 {
 			return err
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(busyPause):
+		case <-time.After(min(pause, left)):
 		}
 	}
-	return err
 }
 
-func (s *shelf) showOnce(ctx context.Context, c change) error {
+func (s *shelf) showOnce(ctx context.Context, c change, patience time.Duration) error {
 	// Not to be cut short: who waits no longer would not know what is there.
 	ctx = context.WithoutCancel(ctx)
-	if !s.gate.close(busyPause * busyTries) {
+	if !s.gate.close(patience) {
 		return errBusy
 	}
 	defer s.gate.open()
