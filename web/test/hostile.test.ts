@@ -152,20 +152,27 @@ big, small = data(png(30000, 30000)), data(png(8, 8))
 display(Shown({"image/png": base64.b64encode(png(30000, 30000)).decode(), "text/plain": "in its place"}))
 display(Shown({"image/svg+xml": svg('<image width="9" height="9" xlink:href="' + big + '"/>')}))
 display(Shown({"image/svg+xml": svg("<style>rect{fill:url(&#100;ata:image/png)}</style>")}))
+display(Shown({"image/svg+xml": svg('<image width="9" height="9" href="' + big.replace("data", "da&#9;ta") + '"/>')}))
+display(Shown({"image/svg+xml": svg('<style>rect{mask:url("' + big.replace("data", "da\\tta") + '")}</style>')}))
+display(Shown({"image/svg+xml": svg('<rect mask="url(' + big.replace("data", "d\\\\61ta") + ')"/>')}))
+display(Shown({"image/svg+xml": '<?xml-stylesheet href="data:text/css,svg{background:url(' + big + ')}"?>' + svg("")}))
+display(Shown({"image/svg+xml": svg('<rect id="u0"/>' + "".join('<g id="u%d">' % i + '<use href="#u%d"/>' % (i - 1) * 10 + "</g>" for i in range(1, 9)))}))
+display(Shown({"image/svg+xml": svg('<rect id="u0"/>' + "".join('<pattern id="u%d">' % i + '<rect style="fill:url(#u%d)"/>' % (i - 1) * 10 + "</pattern>" for i in range(1, 9)))}))
 display(Shown({"image/svg+xml": svg('<image id="ok" width="9" height="9" xlink:href="' + small + '"/>')}))
 display(Shown({"text/html": '<p>one</p><img src="' + big + '">'}))
 display(Shown({"text/html": '<p>two</p><img src="&#100;ata:image/bmp;base64,AAAA">'}))
 display(Shown({"text/html": '<p>three</p><img src="' + small + '">'}))
+display(Shown({"text/html": '<p>four</p><img src="' + big.replace("data", "da&#10;ta") + '">'}))
 print("shown")`);
   await page.keyboard.press("Control+Enter");
   await until("the cell", async () => (await page.locator(".cell[data-running=false]").count()) > before);
   const cell = page.locator(".cell").last();
   await cell.getByText("in its place", { exact: true }).waitFor();
   assert.equal(await cell.getByText("30000 × 30000, too large to be drawn").count(), 1);
-  assert.equal(await cell.getByText("It is an SVG that is too large").count(), 2);
+  assert.equal(await cell.getByText("It is an SVG that is too large").count(), 8);
   assert.equal(await cell.locator("img").count(), 1);
   const frames = await cell.locator("iframe").evaluateAll((all) => all.map((f) => (f as HTMLIFrameElement).srcdoc.includes("img-src data:")));
-  assert.deepEqual(frames, [false, false, true]);
+  assert.deepEqual(frames, [false, false, true, false]);
 });
 
 test("in what a terminal is told", async () => {

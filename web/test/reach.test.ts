@@ -12,7 +12,7 @@ import type { BrowserContext } from "playwright-core";
 import { eager, patience, Server, signIn, until, write } from "./rig";
 
 const ways = ["preconnect", "preconnect crossorigin", "dns-prefetch", "prefetch", "preload as=image", "modulepreload", "stylesheet", "icon", "manifest", "prerender"];
-const others = ["base", "refresh", "image", "srcset", "video", "object", "frame", "use", "background", "import", "ping", "hidden", "shadow"];
+const others = ["base", "refresh", "image", "srcset", "video", "object", "frame", "use", "background", "import", "ping", "hidden", "shadow", "frameset", "names"];
 
 const reached = new Set<string>();
 const at: Record<string, string> = {};
@@ -73,7 +73,8 @@ test("HTML of a value connects to nobody", async () => {
   await signIn(page, server, `#/sandboxes/${id}/code`);
   const without = html().replace(/<link[^>]*>|<(iframe|object) .*?<\/\1>/g, "");
   const frames = [`<iframe src="${at["frame"]}"></iframe>`, `<object data="${at["object"]}"></object>`];
-  const values = [html(), without, ...frames, `<p>four</p><div><template shadowrootmode=open><link rel=preconnect href="${at["shadow"]}"></template></div>`, `<p>five</p><noscript><link rel=preconnect href="${at["hidden"]}"></noscript>`];
+  const values = [html(), without, ...frames, `<p>four</p><div><template shadowrootmode=open><link rel=preconnect href="${at["shadow"]}"></template></div>`, `<p>five</p><noscript><link rel=preconnect href="${at["hidden"]}"></noscript>`,
+    `<frameset><link rel=preconnect href="${at["frameset"]}"></frameset>`, `<p>six</p><meta http-equiv=X-DNS-Prefetch-Control content=on><a href="${at["names"]}">go</a>`];
   await write(page, "Code", `
 class Page:
     def __init__(self, html): self.html = html
@@ -82,8 +83,8 @@ for one in ${JSON.stringify(values)}: display(Page(one))
 print("shown")`);
   await page.keyboard.press("Control+Enter");
   await page.locator(".cell[data-running=false]").waitFor();
-  for (const word of ["link", "iframe", "object", "template"]) await page.getByText(`This HTML has the element ${word},`).first().waitFor();
-  assert.equal(await page.getByText("This HTML has the element").count(), 5);
+  for (const word of ["link", "iframe", "object", "template", "frameset", "meta"]) await page.getByText(`This HTML has the element ${word},`).first().waitFor();
+  assert.equal(await page.getByText("This HTML has the element").count(), 7);
   assert.equal(await page.locator("iframe.value").count(), 1);
   await page.frameLocator("iframe.value").getByText("shown").waitFor();
   await new Promise((resolve) => setTimeout(resolve, 1500)); // what a browser does ahead, it does at once

@@ -65,7 +65,7 @@ function picture({ png, jpeg, svg }: Record<string, string>): Drawn | undefined 
     return fits(found) ? { src: `data:${found.type};base64,${data.replace(/\s/g, "")}` } : { why: `It is a picture of ${found.width} × ${found.height}, too large to be drawn.` };
   }
   if (!svg) return undefined;
-  return svg.length < most && drawable(svg) ? { src: `data:image/svg+xml,${encodeURIComponent(svg.replace(/\p{Surrogate}/gu, "\ufffd"))}` } : { why: "It is an SVG that is too large, not whole, or has pictures inside that nobody knows the size of." };
+  return svg.length < most && drawable(svg) ? { src: `data:image/svg+xml,${encodeURIComponent(svg.replace(/\p{Surrogate}/gu, "\ufffd"))}` } : { why: "It is an SVG that is too large, not whole, draws too much, or has pictures inside that nobody knows the size of." };
 }
 
 function Value({ forms }: { forms: Record<string, string> }) {

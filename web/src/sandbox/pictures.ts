@@ -129,10 +129,13 @@ export function fromBase64(text: string): Picture | undefined {
 // large together. It is never shown, so that nothing in it is fetched or drawn.
 function bounded(page: Document): boolean {
   let pixels = 0;
+  if ([...page.childNodes].some((n) => n.nodeType === Node.PROCESSING_INSTRUCTION_NODE)) return false; // a style that is elsewhere
   for (const element of page.querySelectorAll("*")) {
     if (element.localName === "style" && styled(element.textContent)) return false;
-    for (const { name, value } of element.attributes) {
+    for (const { name, value: written } of element.attributes) {
+      const value = asURL(written);
       if (name === "style" && styled(value)) return false;
+      if (value.includes("\\") && value.includes("(")) return false; // in an SVG others are styles, too
       if (!/data:/i.test(value)) continue;
       const more = /^(?:src|href|xlink:href)$/.test(name) ? pixelsOf(value.trim()) : undefined;
       if (more === undefined || (pixels += more) > most) return false;
@@ -141,14 +144,68 @@ function bounded(page: Document): boolean {
   return true;
 }
 
+// asURL leaves out what a browser does not read of a URL.
+const asURL = (text: string): string => text.replace(/[\t\r\n]/g, "");
+
 // styled reports whether a style may have a picture: \ can stand for any letter.
-const styled = (css: string | null): boolean => /url|image|\\/i.test(css ?? "") && /data|\\/i.test(css ?? "");
+function styled(text: string | null): boolean {
+  const css = asURL(text ?? "");
+  return /url|image|\\/i.test(css) && /data|\\/i.test(css);
+}
+
+const mostElements = 1e6; // that are drawn
+
+// expanded returns how many elements an SVG draws: what an element names, such as a
+// group that it uses or a pattern that fills it, is drawn once more for it. Ten in each
+// of ten, nine times, are more than any browser ends with.
+function expanded(page: Document): number {
+  const sizes = new Map<Element, number>();
+  const size = (e: Element): number => {
+    const found = sizes.get(e);
+    if (found !== undefined) return found;
+    sizes.set(e, Infinity); // what names itself has no end
+    let all = 1;
+    for (const child of e.children) all += size(child);
+    for (const name of namedBy(e)) {
+      const other = page.getElementById(name);
+      if (other) all += size(other);
+    }
+    sizes.set(e, all);
+    return all;
+  };
+  try {
+    return size(page.documentElement);
+  } catch (fault) {
+    if (fault instanceof RangeError) return Infinity; // they name each other in too long a row
+    throw fault;
+  }
+}
+
+function namedBy(e: Element): string[] {
+  const names: string[] = [];
+  for (const { localName, value } of e.attributes) {
+    if (localName === "href" && e.localName !== "a") names.push(value.trim().replace(/^#/, ""));
+    for (const [, name] of value.matchAll(/url\(\s*["']?#([^"')]*)/gi)) names.push(name ?? "");
+  }
+  return names.flatMap((n) => {
+    const name = asURL(n).trim();
+    return name.includes("%") ? [name, unescaped(name)] : [name];
+  });
+}
+
+function unescaped(name: string): string {
+  try {
+    return decodeURIComponent(name);
+  } catch {
+    return name;
+  }
+}
 
 // drawable reports whether an SVG can be shown as a picture: as one it runs no script
 // and fetches nothing, but it draws what it has inside.
 export function drawable(svg: string): boolean {
   const page = new DOMParser().parseFromString(svg, "image/svg+xml");
-  return page.querySelector("parsererror") === null && bounded(page);
+  return page.querySelector("parsererror") === null && bounded(page) && expanded(page) <= mostElements;
 }
 
 // Kept is what a frame without script and without a way to fetch can hold.
@@ -159,9 +216,10 @@ export interface Kept {
 
 // look parses a page as the frame would, whose scripting is off as well. For links and
 // frames a browser connects before anything is fetched, where no policy is asked;
-// templates can hold some that are not found here.
+// templates can hold some that are not found here, and framesets drop some that a
+// browser has seen already. By a meta it is told to look the names in links up.
 export function look(html: string): Kept {
   const page = new DOMParser().parseFromString(html, "text/html");
-  const reaches = page.querySelector("link, template, iframe, frame, object, embed, fencedframe, portal")?.localName;
+  const reaches = page.querySelector("link, template, iframe, frame, frameset, object, embed, fencedframe, portal, meta[http-equiv*=dns i]")?.localName;
   return { ...(reaches && { reaches }), pictures: bounded(page) };
 }
