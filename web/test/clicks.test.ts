@@ -134,6 +134,9 @@ test("the same in the rows, with the keyboard", async () => {
     await page.getByRole("button", { name: `${what} ${id}`, exact: true }).focus();
     await page.keyboard.press("Enter");
   };
+  const destroy = await page.getByRole("button", { name: `destroy ${id}`, exact: true }).boundingBox();
+  const table = await page.locator(".rows").boundingBox();
+  assert.ok(destroy && table && destroy.x + destroy.width < table.x + table.width, "the last of them is out of sight");
   await press("pause");
   await reached("paused");
   await press("resume");

@@ -72,8 +72,8 @@ export function Sandboxes() {
     { title: "Memory", width: 84, class: "number", cell: (s) => { const u = used.get(s.session_id); return u && s.status === "running" ? size(u.memory_bytes) : "–"; } },
     { title: "CPU", width: 70, class: "number minor", cell: (s) => { const u = used.get(s.session_id); return u && s.status === "running" ? `${u.cpu_seconds.toFixed(1)} s` : "–"; } },
     { title: "Used", width: 110, class: "minor roomy", cell: (s) => ago(s.last_activity) },
-    { title: "Ends", width: 92, class: "minor", cell: (s) => (s.status === "running" ? ago(s.expires_at) : "–") },
-    { title: "Do", width: 302, class: "actions", cell: (s) => <Actions session={s} again={asked.again} small /> },
+    { title: "Ends", width: 92, class: "minor roomy", cell: (s) => (s.status === "running" ? ago(s.expires_at) : "–") },
+    { title: "Do", width: 290, class: "actions", cell: (s) => <Actions session={s} again={asked.again} small /> },
   ];
   const filtered = search !== "" || titles.some(([name]) => filters[name] !== "");
   return (
