@@ -105,13 +105,8 @@ func (d *Desk) Leave(console string) error {
 	if err != nil {
 		return err
 	}
-	first, err := d.used.add(t)
-	if err != nil || !first || d.book.left == nil {
+	if _, err := d.used.add(t); err != nil || d.book.left == nil {
 		return err
 	}
-	if err := d.book.left.add(t); err != nil {
-		d.used.remove(t) // who tries again is not told that all is well
-		return err
-	}
-	return nil
+	return d.book.left.add(t)
 }

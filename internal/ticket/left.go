@@ -127,10 +127,14 @@ func (l *left) all() []ticket {
 	return all
 }
 
-// add writes down that a browser signed out. It is on the disk when add returns.
+// add writes down that a browser signed out, unless it is. It is on the disk when add
+// returns nil.
 func (l *left) add(t ticket) (err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if _, is := l.out[t.nonce]; is {
+		return nil
+	}
 	line := leftLine(t)
 	if len(l.out) >= maxLeft {
 		l.tidy()
@@ -139,6 +143,11 @@ func (l *left) add(t ticket) (err error) {
 		return cove.Errorf(cove.Exhausted, "too many browsers have signed out in a while").Reason(cove.ReasonRateLimited).Remedy("try again later, or revoke the key")
 	}
 	l.out[t.nonce] = t
+	defer func() {
+		if err != nil {
+			delete(l.out, t.nonce) // who tries again is not told that all is well
+		}
+	}()
 	if l.lines >= l.most {
 		return l.rewrite()
 	}

@@ -122,8 +122,8 @@ func TestWithoutTheFileAllAreOut(t *testing.T) {
 	}
 }
 
-// TestSignedOutOnlyWhenWritten: a browser that could not be written down is not told
-// that it is out.
+// TestSignedOutOnlyWhenWritten: a browser that could not be written down is out, and not
+// told so.
 func TestSignedOutOnlyWhenWritten(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "signed-out")
@@ -137,7 +137,7 @@ func TestSignedOutOnlyWhenWritten(t *testing.T) {
 			t.Errorf("signed out without a file: %v", err)
 		}
 	}
-	isIn(t, d, in, "who could not sign out")
+	refused(t, d, in, cove.GrantConsole, "signed out, which is not written down")
 	if _, err := ticket.Open(filepath.Join(dir, "link.key"), path); !errors.Is(err, cove.Unavailable) {
 		t.Errorf("a directory in its place: %v", err)
 	}

@@ -57,13 +57,6 @@ func (s *spent) hold(t ticket) {
 	s.until[who][t.nonce] = t.grant.ExpiresAt
 }
 
-// remove takes back what add did.
-func (s *spent) remove(t ticket) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.until[t.grant.Principal], t.nonce)
-}
-
 func (s *spent) contains(t ticket) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

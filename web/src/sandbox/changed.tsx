@@ -20,7 +20,6 @@ async function asText(get: () => Promise<Blob>): Promise<Side> {
     blob = await get();
   } catch (problem) {
     if (problem instanceof Problem && problem.body.reason === "file_too_large") return { why: "It is larger than 1 MB." };
-    if (problem instanceof Problem && problem.body.code === "not_found") return { text: "" };
     if (problem instanceof Problem && problem.body.code === "invalid") return { why: "It is, or was, no regular file." };
     throw problem;
   }
@@ -50,7 +49,7 @@ export function Changed({ id, path, kind, version }: { id: string; path: string;
     <Shown asked={asked} what="Comparing">
       {(d) => typeof d === "string"
         ? <p class="quiet">{d} Its content is not compared.</p>
-        : d.hunks.length === 0 ? <p class="quiet">Its content is the same.</p> : <Hunks of={d} />}
+        : d.hunks.length === 0 ? <p class="quiet">Its content is the same; its mode or its kind is not.</p> : <Hunks of={d} />}
     </Shown>
   );
 }
