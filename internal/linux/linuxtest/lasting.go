@@ -22,11 +22,12 @@ func Lasting(f func()) {
 
 var errands = make(chan func())
 
-var startLasting = sync.OnceFunc(func() {
-	go func() {
-		runtime.LockOSThread()
-		for f := range errands {
-			f()
-		}
-	}()
-})
+var startLasting = sync.OnceFunc(func() { go doErrands() })
+
+// doErrands never ends.
+func doErrands() {
+	runtime.LockOSThread()
+	for f := range errands {
+		f()
+	}
+}

@@ -15,7 +15,8 @@ import (
 )
 
 func TestWorld(t *testing.T) {
-	t.Cleanup(func() { goleak.VerifyNone(t) })
+	before := goleak.IgnoreCurrent()
+	t.Cleanup(func() { goleak.VerifyNone(t, before) })
 	w, err := escape.NewWorld()
 	if err != nil {
 		t.Fatal(err)
