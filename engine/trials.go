@@ -196,20 +196,27 @@ func (tr *onTrial) report(ctx context.Context) (*cove.TrialResult, error) {
 // Get implements [cove.Trials].
 func (t trials) Get(ctx context.Context) (*cove.TrialResult, error) {
 	return act(ctx, t.v, on(cove.TrialGet, t.id), func(ctx context.Context, st *step) (*cove.TrialResult, error) {
-		if err := st.lease.takeTurn(ctx); err != nil {
-			return nil, err
-		}
-		defer st.lease.giveTurn()
-		tr, err := st.lease.openTrial()
-		if err != nil {
-			return nil, err
-		}
-		out, err := tr.report(ctx)
-		if err == nil {
-			out.Open = true
-		}
-		return out, err
+		return withTrial(ctx, st, func(tr *onTrial) (*cove.TrialResult, error) {
+			out, err := tr.report(ctx)
+			if err == nil {
+				out.Open = true
+			}
+			return out, err
+		})
 	})
+}
+
+// withTrial does something with the open trial of a session, when it is our turn.
+func withTrial[T any](ctx context.Context, st *step, do func(*onTrial) (T, error)) (none T, err error) {
+	if err := st.lease.takeTurn(ctx); err != nil {
+		return none, err
+	}
+	defer st.lease.giveTurn()
+	tr, err := st.lease.openTrial()
+	if err != nil {
+		return none, err
+	}
+	return do(tr)
 }
 
 // Before implements [cove.Trials].
@@ -224,15 +231,7 @@ func (t trials) Before(ctx context.Context, name string) ([]byte, error) {
 		if !strings.HasPrefix(clean, cove.WorkspacePath+"/") {
 			return nil, cove.InvalidField("path", "%.200q is not in the workspace, and only its files are on trial", clean)
 		}
-		if err := st.lease.takeTurn(ctx); err != nil {
-			return nil, err
-		}
-		defer st.lease.giveTurn()
-		tr, err := st.lease.openTrial()
-		if err != nil {
-			return nil, err
-		}
-		content, err := tr.layer.Before(ctx, clean)
+		content, err := withTrial(ctx, st, func(tr *onTrial) ([]byte, error) { return tr.layer.Before(ctx, clean) })
 		t.v.e.tenants.add(st.lease.tenant, cove.Consumption{Down: cove.Bytes(len(content))})
 		return content, err
 	})

@@ -77,18 +77,17 @@ func (f *family) wait(pids []int) []int {
 	for len(pids) == 0 {
 		var events [16]unix.EpollEvent
 		r, errno := longcall.Call(unix.SYS_EPOLL_PWAIT, uintptr(f.epoll), uintptr(unsafe.Pointer(&events[0])), uintptr(len(events)), uintptr(patience)) //nolint:gosec // what the call takes
-		if errno != 0 && errno != unix.EINTR {
+		if errno == unix.EINTR {
+			continue
+		}
+		if errno != 0 {
 			return nil
 		}
-		n := 0
-		if errno == 0 {
-			n = int(r)
-		}
-		if n == 0 && errno == 0 {
+		if r == 0 {
 			f.busy, patience = 0, -1
 			debug.FreeOSMemory()
 		}
-		for _, e := range events[:n] {
+		for _, e := range events[:r] {
 			if e.Fd == 0 {
 				return nil
 			}

@@ -7,6 +7,8 @@
 //
 // The package must not be used for calls that may return at once: those are dearer
 // here.
+//
+// Minimum kernel: that of the call that is made.
 package longcall
 
 import (
