@@ -2,6 +2,7 @@ package policy_test
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -86,19 +87,19 @@ func TestZeroDecisionDenies(t *testing.T) {
 func TestAuthorization(t *testing.T) {
 	p := agentBash(t)
 	for _, verb := range append(cove.Verbs(), "made.up") {
-		scope := verb.Trait().Scope
+		trait := verb.Trait()
 		for _, held := range cove.Scopes() {
 			a := root(verb)
 			a.Principal.Scopes = []cove.Scope{held}
 			a.Spec = &cove.Spec{}
 			d := p.Decide(a)
-			if held == scope || held == cove.ScopeAll {
+			if held == trait.Scope || held == cove.ScopeAll || slices.Contains(trait.Also, held) {
 				if d.Layer == cove.Authorization {
 					t.Errorf("%s with %s is refused: %+v", verb, held, d)
 				}
 				continue
 			}
-			if d.Effect != cove.Deny || d.Layer != cove.Authorization || d.Refusal == nil || d.Refusal.Rule != policy.RuleScope || !strings.Contains(d.Refusal.Reason, string(scope)) {
+			if d.Effect != cove.Deny || d.Layer != cove.Authorization || d.Refusal == nil || d.Refusal.Rule != policy.RuleScope || !strings.Contains(d.Refusal.Reason, string(trait.Scope)) {
 				t.Errorf("%s with only %s: %+v", verb, held, d)
 			}
 		}

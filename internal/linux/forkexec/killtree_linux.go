@@ -16,6 +16,7 @@ const (
 	maxHunt     = 10 * time.Second
 	stopRounds  = 32   // of SIGSTOP, before killing begins anyway
 	quietRounds = 8    // in a row that find nobody, before that is believed
+	noisyRounds = 1024 // the same, where somebody else makes processes all the time
 	deathWaitMs = 1000 // for one process to end after SIGKILL
 )
 
@@ -30,9 +31,10 @@ const (
 // processes, so that a fork bomb runs out of room. Then all are killed, the
 // roots last, since orphans stay findable for as long as those live. The table
 // of processes is not read in one moment, and a chain in which each makes the
-// next and ends can slip through one reading: only several in a row that find
-// nobody, with the roots stopped, count. It fails when ctx ends, or after ten
-// seconds, and says how many are left.
+// next and ends can slip through any number of readings. So one counts in which
+// nobody was made, from before it to the last look at whom it found; several in
+// a row, with the roots stopped, since not every kernel tells that truly. It
+// fails when ctx ends, or after ten seconds, and says how many are left.
 func KillTree(ctx context.Context, roots ...int) error {
 	if len(roots) == 0 {
 		return nil
@@ -42,14 +44,19 @@ func KillTree(ctx context.Context, roots ...int) error {
 	h := hunt{roots: roots, stopped: map[process]bool{}}
 	quiet := 0
 	for round := 0; ; round++ {
+		newest := newestPID()
 		all, err := table()
 		if err != nil {
 			return fmt.Errorf("kill: %w", err)
 		}
 		tree := below(all, roots)
 		if h.settled(tree) {
-			if quiet++; quiet == quietRounds {
+			quiet++
+			switch {
+			case quiet >= noisyRounds, quiet >= quietRounds && newest == newestPID():
 				return h.finish(ctx, tree)
+			case quiet >= quietRounds && ctx.Err() != nil:
+				return fmt.Errorf("kill: processes may be left, others are made all the time: %w", context.Cause(ctx))
 			}
 			h.stop(tree)
 			continue
