@@ -59,6 +59,24 @@ type Stats struct {
 	Volumes          []Volume       `json:"volumes"`
 	Provider         string         `json:"provider"`
 	Node             string         `json:"node_id"`
+	// ByProvider is what the sessions of each provider hold and use; those without
+	// a session are not in it.
+	ByProvider map[string]*ProviderShare `json:"by_provider"`
+}
+
+// ProviderShare is how many sessions one provider has, what those with a sandbox
+// were promised, and what they use of it. Use is measured in the background while
+// somebody asks for it, so an answer is a little old, and the first after a while
+// has none: Measured says of how many sessions it is, and MeasuredAt how old.
+type ProviderShare struct {
+	Active     int           `json:"active"` // sessions with a sandbox, as those below
+	ByState    map[State]int `json:"by_state"`
+	Memory     Bytes         `json:"memory"` // promised
+	CPUs       float64       `json:"cpus"`   // promised
+	UsedMemory Bytes         `json:"used_memory"`
+	UsedCPUs   float64       `json:"used_cpus"` // CPU time in a second, between the last two measurements
+	Measured   int           `json:"measured"`
+	MeasuredAt time.Time     `json:"measured_at,omitzero"` // the oldest that counts; zero where there is none
 }
 
 // ReuseRate is the part of Open calls that found a live session.
@@ -71,7 +89,7 @@ func (s Stats) ReuseRate() float64 {
 
 // TaskStatus describes one background task.
 type TaskStatus struct {
-	Name      string        `json:"name"` // expiry, orphans, pool, room, records, and artifacts where some are kept
+	Name      string        `json:"name"` // expiry, orphans, pool, room, records, usage, and volumes and artifacts where some are kept
 	State     TaskState     `json:"state"`
 	Interval  time.Duration `json:"interval"`
 	Runs      int64         `json:"runs"`

@@ -155,6 +155,7 @@ func (p admin) SetTenant(ctx context.Context, t cove.Tenant) error {
 // Stats implements [cove.Admin].
 func (p admin) Stats(ctx context.Context) (*cove.Stats, error) {
 	return act(ctx, p.v, p.does(cove.AdminStats), func(context.Context, *step) (*cove.Stats, error) {
+		p.v.e.wantSamples()
 		return p.v.e.stats(p.v.p), nil
 	})
 }

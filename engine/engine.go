@@ -29,6 +29,7 @@ type Engine struct {
 	volumes volumeDesk
 	alarm   alarm
 	rests   rests
+	samples sampling
 	began   time.Time
 
 	mu     sync.RWMutex
@@ -88,6 +89,7 @@ func (e *Engine) chores() []task.Task {
 		{Name: "pool", Every: e.cfg.PoolInterval, Run: e.pool.Fill},
 		{Name: "room", Every: roomInterval, Run: e.makeRoom},
 		{Name: "records", Every: e.cfg.CleanupInterval, Run: e.tidyRecords},
+		{Name: taskUsage, Every: e.cfg.CleanupInterval, Run: e.sampleUsage},
 	}
 	if e.cfg.Folders != nil {
 		list = append(list, task.Task{Name: "volumes", Every: volumeInterval, Run: e.watchVolumes})

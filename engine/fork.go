@@ -105,6 +105,7 @@ func (e *Engine) adopt(ctx context.Context, l *lease, ticket *admission.Ticket, 
 	}
 	l.mu.Lock()
 	l.sandbox, l.ticket, l.runsLines = sandbox, ticket, e.probes.shell(l.rec.Provider)
+	l.sample = sample{}
 	l.rec.State, l.rec.Isolation = cove.Running, sandbox.Isolation()
 	l.heldSince = time.Now()
 	l.touch(l.heldSince)

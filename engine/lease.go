@@ -42,6 +42,7 @@ type lease struct {
 	heldSince time.Time                  // up to when what it holds is booked; zero while it holds no sandbox
 	lastPID   cove.PID                   // the newest process number given out; the record may promise more
 	spent     time.Duration              // the sandbox's CPU time that is booked, or was before it was taken up
+	sample    sample                     // what the sandbox used when it was last asked
 }
 
 // leaseKey is what a session is found by.

@@ -20,10 +20,12 @@ func (e *Engine) stats(p cove.Principal) *cove.Stats {
 		SessionsByFlavor: map[string]int{}, SessionsByState: map[cove.State]int{},
 		Opened: done.opened, Reused: done.reused, Executions: done.execs,
 		Runs: e.runs.count(of), Volumes: e.cfg.Shared, Provider: e.cfg.Provider, Node: e.cfg.Node,
+		ByProvider: map[string]*cove.ProviderShare{},
 	}
 	if small := e.cfg.Flavors[e.cfg.Defaults.Flavor].Memory; s.MaxSessions == 0 && small > 0 {
 		s.MaxSessions = int(s.MaxMemory / small) // as many of the default flavor as memory allows
 	}
+	now := time.Now()
 	s.PoolSize, s.PoolAvailable = e.pool.Size()
 	_, _, s.Queued = e.gate.Used()
 	for _, l := range e.snapshotLeases() {
@@ -32,6 +34,12 @@ func (e *Engine) stats(p cove.Principal) *cove.Stats {
 			continue
 		}
 		s.SessionsByState[rec.State]++
+		share, known := s.ByProvider[rec.Provider]
+		if !known {
+			share = &cove.ProviderShare{ByState: map[cove.State]int{}}
+			s.ByProvider[rec.Provider] = share
+		}
+		share.ByState[rec.State]++
 		if rec.State != cove.Running && rec.State != cove.Paused && rec.State != cove.Creating {
 			continue
 		}
@@ -39,6 +47,10 @@ func (e *Engine) stats(p cove.Principal) *cove.Stats {
 		s.SessionsByFlavor[rec.Spec.Flavor]++
 		s.Memory += e.memoryOf(rec.Spec)
 		s.CPUs += rec.Spec.Resources.CPUs
+		share.Active++
+		share.Memory += e.memoryOf(rec.Spec)
+		share.CPUs += rec.Spec.Resources.CPUs
+		l.addSample(share, now)
 	}
 	if all {
 		s.Memory += e.rooms.memory() + e.places.memory()

@@ -33,6 +33,10 @@ func statsAddUp(t *testing.T, s *suite) {
 		t.Errorf("two sessions with 150 MiB and a stopped one: %+v", got)
 	}
 	same(t, "by state", got.SessionsByState, map[cove.State]int{cove.Running: 2, cove.Stopped: 1})
+	share := got.ByProvider[got.Provider]
+	if share == nil || len(got.ByProvider) != 1 || share.Active != 2 || share.ByState[cove.Stopped] != 1 || share.Memory != got.Memory || share.CPUs != got.CPUs {
+		t.Errorf("by provider: %+v", got.ByProvider)
+	}
 	flavors := 0
 	for _, n := range got.SessionsByFlavor {
 		flavors += n

@@ -12,12 +12,6 @@ export function size(bytes: number): string {
   return `${unit === 0 || n >= 100 ? Math.round(n) : n.toFixed(1)} ${units[unit]}`;
 }
 
-// bytesIn reads a size as the API writes one, such as 1g or 512m.
-export function bytesIn(text: string | number | undefined): number {
-  const [, n, unit] = /^([\d.]+)\s*([kmgt]?)/i.exec(String(text ?? "")) ?? [];
-  return n ? Number(n) * 1024 ** " kmgt".indexOf((unit || " ").toLowerCase()) : 0;
-}
-
 export function span(seconds: number): string {
   const s = Math.round(Math.abs(seconds));
   if (s < 60) return `${s} s`;

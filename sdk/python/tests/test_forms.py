@@ -56,8 +56,8 @@ def records(value: Any) -> Iterator[Record]:
         yield value
         for name in value._names:
             yield from records(getattr(value, name))
-    elif isinstance(value, (list, tuple)):
-        for one in value:
+    elif isinstance(value, (list, tuple, dict)):
+        for one in value.values() if isinstance(value, dict) else value:
             yield from records(one)
     elif hasattr(value, "__next__"):
         with value:

@@ -24,7 +24,7 @@ export { Ports } from "./ports.js";
 export { Process, type Chunk, type FollowOptions, type WaitOptions, type WindowSize } from "./process.js";
 export { CodeSandbox, type ExecutionResult, type PythonOptions, type SandboxKind, getSandbox, runPythonCode } from "./python.js";
 export { Sandbox, type CreateOptions, type ForkOptions, type PageOptions, type SandboxFilter } from "./sandbox.js";
-export { Client, type Health, type Maintenance, type MaintenanceVerb, type PythonAnswer, type Stats, type Task } from "./server.js";
+export { Client, type Health, type Maintenance, type MaintenanceVerb, type ProviderShare, type PythonAnswer, type Stats, type Task } from "./server.js";
 export { Terminals, type TerminalOptions } from "./terminals.js";
 export { VERSION } from "./version.js";
 export { MicrosandboxWrapper, SandboxFlavor, WrapperConfig, type ExecuteOptions, type WrapperSettings } from "./wrapper.js";

@@ -57,6 +57,35 @@ export interface Stats {
   executions: number;
   provider: string;
   nodeId: string;
+  byProvider: Record<string, ProviderShare>;
+}
+
+/** ProviderShare is what the sessions of one provider were promised, and use as far as they were measured lately. */
+export interface ProviderShare {
+  /** Those with a sandbox. */
+  activeSessions: number;
+  sessionsByStatus: Record<string, number>;
+  /** Promised. */
+  totalMemoryMb: number;
+  /** Promised. */
+  totalCpus: number;
+  usedMemoryMb: number;
+  /** CPU time in a second. */
+  usedCpus: number;
+  /** How many were measured; it is done while somebody asks. */
+  measuredSessions: number;
+  measuredAt: Date | undefined;
+}
+
+interface ProviderShareForm {
+  active_sessions: number;
+  sessions_by_status: Record<string, number>;
+  total_memory_mb: number;
+  total_cpus: number;
+  used_memory_mb: number;
+  used_cpus: number;
+  measured_sessions: number;
+  measured_at?: string;
 }
 
 interface StatsForm {
@@ -77,6 +106,14 @@ interface StatsForm {
   executions: number;
   provider: string;
   node_id: string;
+  by_provider: Record<string, ProviderShareForm>;
+}
+
+function shareOf(f: ProviderShareForm): ProviderShare {
+  return {
+    activeSessions: f.active_sessions, sessionsByStatus: f.sessions_by_status ?? {}, totalMemoryMb: f.total_memory_mb, totalCpus: f.total_cpus, usedMemoryMb: f.used_memory_mb, usedCpus: f.used_cpus,
+    measuredSessions: f.measured_sessions, measuredAt: f.measured_at === undefined ? undefined : new Date(f.measured_at),
+  };
 }
 
 function statsOf(f: StatsForm): Stats {
@@ -85,6 +122,7 @@ function statsOf(f: StatsForm): Stats {
     totalMemoryMb: f.total_memory_mb, maxMemoryMb: f.max_memory_mb, totalCpus: f.total_cpus, uptimeSeconds: f.uptime_seconds, poolSize: f.pool_size,
     poolAvailable: f.pool_available, queued: f.queued, sessionsOpened: f.sessions_opened, sessionsReused: f.sessions_reused, sessionReuseRate: f.session_reuse_rate,
     executions: f.executions, provider: f.provider, nodeId: f.node_id,
+    byProvider: Object.fromEntries(Object.entries(f.by_provider ?? {}).map(([name, share]) => [name, shareOf(share)])),
   };
 }
 

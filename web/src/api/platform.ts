@@ -28,6 +28,20 @@ export interface Stats {
   active_runs: number;
   provider: string;
   node_id: string;
+  by_provider: Record<string, Share>;
+}
+
+// Share is what the sandboxes of one provider were promised, and use as far as they
+// were measured lately.
+export interface Share {
+  active_sessions: number;
+  sessions_by_status: Record<string, number>;
+  total_memory_mb: number; // promised
+  total_cpus: number; // promised
+  used_memory_mb: number;
+  used_cpus: number;
+  measured_sessions: number;
+  measured_at?: string;
 }
 
 export interface Task {

@@ -2,49 +2,25 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { get } from "../api/http";
-import type { Session } from "../api/forms";
-import { sandboxes } from "../api/sandboxes";
-import type { Stats } from "../api/platform";
+import type { Share, Stats } from "../api/platform";
 import { useAsked } from "../asked";
 import { may } from "../session";
 import { to } from "../route";
-import { bytesIn, count, size, span } from "../text";
+import { ago, count, size, span } from "../text";
 import { Chart } from "../ui/charts";
 import { Scroll } from "../ui/scroll";
 import { Shown } from "../ui/states";
 import { Tasks } from "./tasks";
 
 const most = 900;
-
-// Share is what the sandboxes of one provider hold.
-interface Share {
-  sandboxes: number; // that are not over
-  memory: number; // bytes that are promised
-  cpus: number;
-}
+const mega = 1 << 20;
 
 interface Point {
   at: number;
   stats: Stats;
-  providers: Record<string, Share>;
 }
 
 const colors = ["--chart-1", "--chart-2", "--chart-3", "--chart-4"];
-
-const holds = (s: Session): boolean => s.status === "running" || s.status === "paused";
-
-function perProvider(sessions: Session[]): Record<string, Share> {
-  const shares: Record<string, Share> = {};
-  for (const s of sessions) {
-    if (s.status === "ended") continue;
-    const share = (shares[s.provider] ??= { sandboxes: 0, memory: 0, cpus: 0 });
-    share.sandboxes++;
-    if (!holds(s)) continue;
-    share.memory += bytesIn(s.resource_limits.memory_limit);
-    share.cpus += Number(s.resource_limits.cpu_limit ?? 0);
-  }
-  return shares;
-}
 
 // The charts go on while another page is shown, as long as somebody comes back.
 let points: Point[] = [];
@@ -56,13 +32,12 @@ export function Overview() {
 
 function Numbered() {
   const asked = useAsked((s) => get<Stats>("api/stats", {}, s), [], { live: true, every: 2000 });
-  const sessions = useAsked(sandboxes, [], { live: true });
   const [, draw] = useState(0);
   useEffect(() => {
-    if (!asked.value || !sessions.value) return;
-    points = [...points.slice(1 - most), { at: Date.now() / 1000, stats: asked.value, providers: perProvider(sessions.value) }];
+    if (!asked.value) return;
+    points = [...points.slice(1 - most), { at: Date.now() / 1000, stats: asked.value }];
     draw((n) => n + 1);
-  }, [asked.value, sessions.value]);
+  }, [asked.value]);
   return (
     <section class="page" aria-labelledby="title">
       <header class="bar"><h1 id="title">Overview</h1></header>
@@ -80,15 +55,17 @@ function Numbered() {
               <Tile title="Up for" value={span(s.uptime_seconds)} note={`${s.provider} on ${s.node_id}`} />
             </div>
             <div class="charts">
-              <Numbers title="Sandboxes by provider" of={lines((s) => s.sandboxes)} format={whole} least={5} />
-              <Numbers title="Memory promised by provider" of={lines((s) => s.memory)} format={size} bytes least={1 << 28} />
-              <Numbers title="Processors promised by provider" of={lines((s) => s.cpus)} format={(n) => n.toFixed(1)} least={2} />
+              <Numbers title="Memory used by provider" of={lines(used((s) => s.used_memory_mb * mega), (s) => `of ${size(s.total_memory_mb * mega)} promised`)} format={size} bytes least={1 << 24} />
+              <Numbers title="Processors used by provider" of={lines(used((s) => s.used_cpus), (s) => `of ${s.total_cpus.toFixed(1)} promised`)} format={(n) => n.toFixed(2)} least={0.1} />
+              <Numbers title="Memory promised by provider" of={lines((s) => s.total_memory_mb * mega)} format={size} bytes least={1 << 28} />
+              <Numbers title="Processors promised by provider" of={lines((s) => s.total_cpus)} format={(n) => n.toFixed(1)} least={2} />
+              <Numbers title="Sandboxes by provider" of={lines((s) => s.active_sessions)} format={whole} least={5} />
               <Numbers title="Pool" of={[["prepared", "--chart-2", (p) => p.stats.pool_available], ["waiting for room", "--chart-4", (p) => p.stats.queued]]} format={whole} least={5} />
               <Numbers title="Found again" of={[["of those opened", "--chart-1", (p) => p.stats.session_reuse_rate * 100]]} format={(n) => `${n.toFixed(0)} %`} least={100} />
               <Numbers title="Programs run" of={[["in all", "--chart-3", (p) => p.stats.executions]]} format={whole} least={5} />
             </div>
             <div class="two">
-              <section aria-labelledby="by"><h2 id="by">By provider and status</h2><Grouped sessions={sessions.value ?? []} /></section>
+              <section aria-labelledby="by"><h2 id="by">By provider and status</h2><Grouped shares={s.by_provider} /></section>
               {may("admin") && <Tasks />}
             </div>
           </>
@@ -107,35 +84,46 @@ const whole = (n: number): string => n.toFixed(0);
 
 // providers are those that had a sandbox while somebody looked, or the usual one.
 function providers(): string[] {
-  const names = new Set(points.flatMap((p) => Object.keys(p.providers)));
+  const names = new Set(points.flatMap((p) => Object.keys(p.stats.by_provider)));
   const usual = points.at(-1)?.stats.provider;
   return names.size > 0 ? [...names].sort() : usual ? [usual] : [];
 }
 
-// lines draws one number of each provider.
-const lines = (of: (s: Share) => number): Line[] =>
-  providers().map((name, i): Line => [name, colors[i % colors.length] ?? "--chart-1", (p) => { const share = p.providers[name]; return share ? of(share) : 0; }]);
+// used is a number that there is as far as it was measured. Of a provider without a
+// sandbox all is known.
+const used = (of: (s: Share) => number) => (s: Share): number | null => (s.measured_sessions > 0 || s.active_sessions === 0 ? of(s) : null);
 
-type Line = [label: string, color: string, value: (p: Point) => number];
-
-function Numbers({ title, of, format, least, bytes = false }: { title: string; of: Line[]; format: (n: number) => string; least: number; bytes?: boolean }) {
-  return <Chart title={title} bytes={bytes} times={points.map((p) => p.at)} format={format} least={least} series={of.map(([label, color, value]) => ({ label, color, values: points.map(value) }))} />;
+// lines draws one number of each provider, with a note on what it is now.
+function lines(of: (s: Share) => number | null, note?: (s: Share) => string): Line[] {
+  const now = points.at(-1)?.stats.by_provider ?? {};
+  return providers().map((name, i): Line => {
+    const share = now[name];
+    return [name, colors[i % colors.length] ?? "--chart-1", (p) => { const s = p.stats.by_provider[name]; return s ? of(s) : 0; }, share && note?.(share)];
+  });
 }
 
-function Grouped({ sessions }: { sessions: Session[] }) {
-  const live = sessions.filter((s) => s.status !== "ended");
-  const shares = perProvider(live);
-  const providers = Object.keys(shares).sort();
-  const states = [...new Set(live.map((s) => s.status))].sort();
-  if (live.length === 0) return <p class="quiet">No sandbox is open.</p>;
+type Line = [label: string, color: string, value: (p: Point) => number | null, note?: string | undefined];
+
+function Numbers({ title, of, format, least, bytes = false }: { title: string; of: Line[]; format: (n: number) => string; least: number; bytes?: boolean }) {
+  return <Chart title={title} bytes={bytes} times={points.map((p) => p.at)} format={format} least={least} series={of.map(([label, color, value, note]) => ({ label, color, note, values: points.map(value) }))} />;
+}
+
+function Grouped({ shares }: { shares: Record<string, Share> }) {
+  const all = Object.entries(shares).sort(([a], [b]) => a.localeCompare(b));
+  const states = [...new Set(all.flatMap(([, s]) => Object.keys(s.sessions_by_status)))].sort();
+  if (all.length === 0) return <p class="quiet">No sandbox is open.</p>;
+  const head = (title: string) => <th key={title} scope="col" class="number">{title}</th>;
   return (
     <Scroll label="Sandboxes by provider"><table class="plain">
-      <thead><tr><th scope="col">Provider</th>{states.map((s) => <th key={s} scope="col" class="number">{s}</th>)}<th scope="col" class="number">memory</th><th scope="col" class="number">processors</th></tr></thead>
+      <thead><tr><th scope="col">Provider</th>{states.map(head)}{["memory used", "memory promised", "processors used", "processors promised"].map(head)}<th scope="col">measured</th></tr></thead>
       <tbody>
-        {providers.map((p) => (
-          <tr key={p}><th scope="row">{p}</th>{states.map((st) => <td key={st} class="number">{live.filter((s) => s.provider === p && s.status === st).length}</td>)}
-            <td class="number">{size(shares[p]?.memory ?? 0)}</td>
-            <td class="number">{(shares[p]?.cpus ?? 0).toFixed(1)}</td>
+        {all.map(([name, s]) => (
+          <tr key={name}><th scope="row">{name}</th>{states.map((st) => <td key={st} class="number">{count(s.sessions_by_status[st] ?? 0)}</td>)}
+            <td class="number">{s.measured_sessions > 0 ? size(s.used_memory_mb * mega) : "–"}</td>
+            <td class="number">{size(s.total_memory_mb * mega)}</td>
+            <td class="number">{s.measured_sessions > 0 ? s.used_cpus.toFixed(2) : "–"}</td>
+            <td class="number">{s.total_cpus.toFixed(1)}</td>
+            <td>{s.measured_at ? `${count(s.measured_sessions)} of ${count(s.active_sessions)}, ${ago(s.measured_at)}` : "–"}</td>
           </tr>
         ))}
       </tbody>

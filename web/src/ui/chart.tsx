@@ -8,6 +8,7 @@ export interface Series {
   label: string;
   color: string; // a token of style.css
   values: (number | null)[];
+  note?: string | undefined; // said behind the last of them
 }
 
 interface Props {
@@ -57,7 +58,7 @@ export default function Chart({ title, times, series, format, least = 1, bytes }
 
   const now = series.map((s) => {
     const last = s.values.at(-1);
-    return `${s.label} ${last == null ? "–" : format(last)}`;
+    return `${s.label} ${last == null ? "–" : format(last)}${s.note ? ` ${s.note}` : ""}`;
   }).join(", ");
   return (
     <figure class="chart">

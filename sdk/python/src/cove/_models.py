@@ -383,6 +383,19 @@ class Usage(Record):
     files: int = 0
 
 
+class ProviderShare(Record):
+    """What the sessions of one provider were promised, and use as far as they were measured lately."""
+
+    active_sessions: int = 0  # those with a sandbox
+    sessions_by_status: Dict[str, int] = {}
+    total_memory_mb: float = 0.0  # promised
+    total_cpus: float = 0.0  # promised
+    used_memory_mb: float = 0.0
+    used_cpus: float = 0.0  # CPU time in a second
+    measured_sessions: int = 0  # how many were measured; it is done while somebody asks
+    measured_at: str = ""
+
+
 class Stats(Record):
     """The platform in numbers."""
 
@@ -397,6 +410,13 @@ class Stats(Record):
     pool_available: int = 0
     session_reuse_rate: float = 0.0
     provider: str = ""
+    by_provider: Dict[str, ProviderShare] = {}
+
+
+@told_by_a_server
+def stats_of(body: Mapping[str, Any]) -> Stats:
+    """The numbers in an answer."""
+    return pick(Stats, body, by_provider={name: pick(ProviderShare, share) for name, share in (body.get("by_provider") or {}).items()})
 
 
 class Health(Record):

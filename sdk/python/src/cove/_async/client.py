@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Dict, List, Mapping, Optional, Type, TypeVar
 
 from .._errors import InvalidError, configuration, invalid_field
-from .._models import Health, Session, Snapshot, Stats, pick
+from .._models import Health, Session, Snapshot, Stats, pick, stats_of
 from .._settings import choose
 from .._wire import Json, called_back, text_field, without_none
 from .transport import AsyncTransport, at, once
@@ -151,7 +151,7 @@ class AsyncClient:
 
     async def stats(self) -> Stats:
         """The platform in numbers."""
-        return pick(Stats, await self.transport.get("GET", "/api/stats"))
+        return stats_of(await self.transport.get("GET", "/api/stats"))
 
     async def volumes(self) -> List[Json]:
         """The paths of the host that can be mounted."""

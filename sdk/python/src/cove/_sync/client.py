@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Iterator, Callable, Dict, List, Mapping, Optional, Type, TypeVar
 
 from .._errors import InvalidError, configuration, invalid_field
-from .._models import Health, Session, Snapshot, Stats, pick
+from .._models import Health, Session, Snapshot, Stats, pick, stats_of
 from .._settings import choose
 from .._wire import Json, called_back, text_field, without_none
 from .transport import Transport, at, once
@@ -152,7 +152,7 @@ class Client:
 
     def stats(self) -> Stats:
         """The platform in numbers."""
-        return pick(Stats, self.transport.get("GET", "/api/stats"))
+        return stats_of(self.transport.get("GET", "/api/stats"))
 
     def volumes(self) -> List[Json]:
         """The paths of the host that can be mounted."""
