@@ -37,7 +37,9 @@ func (e *Engine) stats(p cove.Principal) *cove.Stats {
 		share, known := s.ByProvider[rec.Provider]
 		if !known {
 			share = &cove.ProviderShare{ByState: map[cove.State]int{}}
-			s.ByProvider[rec.Provider] = share
+			if rec.Provider != "" { // one that waits for room has none yet
+				s.ByProvider[rec.Provider] = share
+			}
 		}
 		share.ByState[rec.State]++
 		if rec.State != cove.Running && rec.State != cove.Paused && rec.State != cove.Creating {

@@ -3,6 +3,7 @@
 
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { pulse } from "./live";
+import { scrolling } from "./ui/scrolling";
 
 export interface Asked<T> {
   value: T | undefined;
@@ -17,6 +18,8 @@ export interface When {
 }
 
 const least = 1000; // milliseconds between two questions that only the pulse asks for
+const pause = 250; // milliseconds after which who scrolls is looked at again
+const patience = 15000; // milliseconds that a question waits for them at most
 
 export function useAsked<T>(ask: (signal: AbortSignal) => Promise<T>, depends: unknown[], when: When = {}): Asked<T> {
   const [state, set] = useState<{ value: T | undefined; problem: unknown }>({ value: undefined, problem: undefined });
@@ -26,11 +29,13 @@ export function useAsked<T>(ask: (signal: AbortSignal) => Promise<T>, depends: u
   const now = useRef({ busy: false, missed: false, asked: 0 });
   const due = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
 
-  // soon asks once more after a while; of several, the earliest counts.
-  const soon = (after: number) => {
+  // soon asks once more after a while, and not while somebody scrolls; of several, the
+  // earliest counts.
+  const soon = (after: number, waited = 0) => {
     due.current ??= setTimeout(() => {
       due.current = undefined;
-      again();
+      if (scrolling() && waited < patience) soon(pause, waited + pause);
+      else again();
     }, after);
   };
 

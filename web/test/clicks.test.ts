@@ -233,29 +233,6 @@ test("charts of memory and processors by provider follow what happens", async ()
   await until("the number of before", async () => (await now()) === before);
 });
 
-test("a busy sandbox moves the chart of its provider, and of no other", async () => {
-  const { page } = tab;
-  const busy = await server.sandbox({ memory_limit: "300m", cpu_limit: "0.5" });
-  const other = await server.sandbox({ provider: "fake" });
-  await page.goto(`${server.url}/#/overview`);
-  const shown = async (what: string, provider: string): Promise<number> => {
-    const text = (await page.getByRole("img", { name: new RegExp(`^${what} used by provider`) }).getAttribute("aria-label")) ?? "";
-    const [, n, unit] = new RegExp(`[:,] ${provider} ([\\d.]+)(?: (\\w+))? of [\\d.]+(?: \\w+)? promised`).exec(text) ?? [];
-    return n === undefined ? NaN : Number(n) * (unit ? 1024 ** ["B", "KB", "MB", "GB"].indexOf(unit) : 1);
-  };
-  await until("the use of both", async () => (await shown("Processors", "local")) < 0.2 && (await shown("Processors", "fake")) === 0);
-  const before = await shown("Memory", "local");
-  await server.api("POST", `/api/sandboxes/${busy}/processes`, { command: ["python3", "-c", "x = bytearray(100 << 20)\nwhile True: pass"] });
-  await until("busy processors", async () => (await shown("Processors", "local")) > 0.3);
-  await until("full memory", async () => (await shown("Memory", "local")) > before + (90 << 20));
-  assert.equal(await shown("Processors", "fake"), 0);
-  assert.equal(await shown("Memory", "fake"), 0);
-  await page.getByRole("row").filter({ has: page.getByRole("rowheader", { name: "local" }) }).getByText(/^\d+ of \d+, /).waitFor();
-  await server.api("DELETE", `/api/sandboxes/${busy}`);
-  await until("idle processors", async () => (await shown("Processors", "local")) < 0.2 && (await shown("Memory", "local")) < before + (50 << 20));
-  await server.api("DELETE", `/api/sandboxes/${other}`);
-});
-
 test("clean-up, and the bounds of a tenant", async () => {
   const { page, faults } = tab;
   await page.getByRole("button", { name: "Clean up now" }).click();

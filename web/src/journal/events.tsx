@@ -1,6 +1,6 @@
 // Lines of the journal, as a table; one of them opened.
 
-import { useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import type { JournalEvent } from "../api/forms";
 import { to } from "../route";
 import { clock, milliseconds, moment } from "../text";
@@ -29,9 +29,10 @@ function How({ event: e }: { event: JournalEvent }) {
 
 export function Events({ rows, label }: { rows: JournalEvent[]; label: string }) {
   const [chosen, choose] = useState<JournalEvent>();
+  const shown = useMemo(() => columns(choose), []);
   return (
     <>
-      <Rows label={label} rows={rows} columns={columns(choose)} id={(e) => String(e.seq)} open={choose} chosen={chosen && String(chosen.seq)} end />
+      <Rows label={label} rows={rows} columns={shown} id={(e) => String(e.seq)} open={choose} chosen={chosen && String(chosen.seq)} end />
       {chosen && <Line event={chosen} close={() => choose(undefined)} />}
     </>
   );

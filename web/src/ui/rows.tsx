@@ -1,11 +1,12 @@
 // A table of any length: only the rows that can be seen are in the document.
 
-import type { ComponentChildren } from "preact";
+import { Component, type ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { scrolled } from "./scrolling";
 
 export const rowHeight = 34; // as --row in style.css
-const margin = 12; // rows above and below what can be seen
-const step = 8; // rows by which they are changed
+const margin = 8; // rows above and below what can be seen
+const step = 4; // rows by which they are changed
 const rest = 200; // milliseconds after which rows count as seen
 
 export interface Column<T> {
@@ -18,7 +19,7 @@ export interface Column<T> {
 interface Props<T> {
   label: string;
   rows: T[];
-  columns: Column<T>[];
+  columns: Column<T>[]; // the same ones as long as they show the same
   id: (row: T) => string;
   open?: (row: T) => void;
   chosen?: string | undefined;
@@ -34,9 +35,10 @@ export function Rows<T>({ label, rows, columns, id, open, chosen, seen, end }: P
   const look = () => {
     const b = box.current;
     if (!b) return;
-    pinned.current = b.scrollTop + b.clientHeight >= b.scrollHeight - rowHeight;
-    const from = Math.max(0, Math.floor((b.scrollTop / rowHeight - margin) / step) * step);
-    const to = Math.ceil(((b.scrollTop + b.clientHeight) / rowHeight + margin) / step) * step;
+    const top = b.scrollTop, bottom = top + b.clientHeight;
+    if (end) pinned.current = bottom >= b.scrollHeight - rowHeight;
+    const from = Math.max(0, Math.floor((top / rowHeight - margin) / step) * step);
+    const to = Math.ceil((bottom / rowHeight + margin) / step) * step;
     setView((old) => (old.from === from && old.to === to ? old : { from, to }));
   };
   useLayoutEffect(() => {
@@ -49,6 +51,11 @@ export function Rows<T>({ label, rows, columns, id, open, chosen, seen, end }: P
     return () => watch.disconnect();
   }, [rows.length]);
 
+  const scroll = () => {
+    scrolled();
+    look();
+  };
+
   const from = Math.min(view.from, Math.max(0, rows.length - 1));
   const to = Math.min(view.to, rows.length);
   const part = rows.slice(from, to);
@@ -60,7 +67,7 @@ export function Rows<T>({ label, rows, columns, id, open, chosen, seen, end }: P
   }, [marks]);
 
   return (
-    <div class="rows" ref={box} onScroll={look} tabIndex={0} role="region" aria-label={label}>
+    <div class="rows" ref={box} onScroll={scroll} tabIndex={0} role="region" aria-label={label}>
       <div role="table" aria-label={label} aria-rowcount={rows.length + 1}>
         <div role="rowgroup" class="rows-head">
           <div role="row">{columns.map((c) => <span role="columnheader" key={c.title} class={c.class} style={widthOf(c)}>{c.title}</span>)}</div>
@@ -73,7 +80,14 @@ export function Rows<T>({ label, rows, columns, id, open, chosen, seen, end }: P
   );
 }
 
-const widthOf = (c: Column<never>) => (c.width ? { flex: `0 0 ${c.width}px` } : undefined);
+const widths = new Map<number, { flex: string }>();
+
+function widthOf({ width }: Column<never>): { flex: string } | undefined {
+  if (!width) return undefined;
+  let style = widths.get(width);
+  if (!style) widths.set(width, (style = { flex: `0 0 ${width}px` }));
+  return style;
+}
 
 interface RowProps<T> {
   row: T;
@@ -84,11 +98,19 @@ interface RowProps<T> {
   chosen: boolean;
 }
 
-// Row is laid out by itself: none of the others moves when it comes or goes.
-function Row<T>({ row, at, columns, id, open, chosen }: RowProps<T>) {
-  return (
-    <div role="row" aria-rowindex={at + 2} class={chosen ? "chosen" : undefined} onClick={open && (() => open(row))} data-row={id} style={{ top: `${at * rowHeight}px` }}>
-      {columns.map((c) => <span role="cell" key={c.title} class={c.class} style={widthOf(c)}>{c.cell(row)}</span>)}
-    </div>
-  );
+// Row is laid out by itself: none of the others moves when it comes or goes. It is made
+// once, and again only when it shows something else.
+class Row<T> extends Component<RowProps<T>> {
+  override shouldComponentUpdate(next: RowProps<T>): boolean {
+    const now = this.props;
+    return next.row !== now.row || next.at !== now.at || next.columns !== now.columns || next.chosen !== now.chosen || next.open !== now.open;
+  }
+
+  override render({ row, at, columns, id, open, chosen }: RowProps<T>) {
+    return (
+      <div role="row" aria-rowindex={at + 2} class={chosen ? "chosen" : undefined} onClick={open && (() => open(row))} data-row={id} style={{ top: `${at * rowHeight}px` }}>
+        {columns.map((c) => <span role="cell" key={c.title} class={c.class} style={widthOf(c)}>{c.cell(row)}</span>)}
+      </div>
+    );
+  }
 }
