@@ -155,7 +155,7 @@ func (p admin) SetTenant(ctx context.Context, t cove.Tenant) error {
 // Stats implements [cove.Admin].
 func (p admin) Stats(ctx context.Context) (*cove.Stats, error) {
 	return act(ctx, p.v, p.does(cove.AdminStats), func(context.Context, *step) (*cove.Stats, error) {
-		p.v.e.wantSamples()
+		defer p.v.e.wantSamples() // for the next one: this one tells what was known when it came
 		return p.v.e.stats(p.v.p), nil
 	})
 }

@@ -20,7 +20,7 @@ const taskUsage = "usage"
 const (
 	sampleGap   = 2 * time.Second        // between two rounds, at least
 	sampleShare = 20                     // and this many times as long as the last one took
-	sampleTime  = 500 * time.Millisecond // for one round; who was not asked is first in the next
+	sampleTime  = 500 * time.Millisecond // in which a round begins to ask, and for each answer; who was not asked is first in the next
 	sampleWidth = 4                      // sandboxes of one provider that are asked at once
 	sampleLasts = 2 * time.Minute        // how long an answer counts
 )
@@ -78,15 +78,14 @@ func (e *Engine) sampleUsage(ctx context.Context) (int64, error) {
 		return 0, nil
 	}
 	defer func() { e.samples.end(began, time.Now()) }()
-	ctx, cancel := context.WithTimeout(ctx, sampleTime)
-	defer cancel()
+	more := func() bool { return ctx.Err() == nil && time.Since(began) < sampleTime }
 	var answers atomic.Int64
 	var all sync.WaitGroup
 	for _, leases := range e.toSample() {
 		var next atomic.Int64
 		for range min(sampleWidth, len(leases)) {
 			all.Go(func() {
-				for i := next.Add(1) - 1; i < int64(len(leases)) && ctx.Err() == nil; i = next.Add(1) - 1 {
+				for i := next.Add(1) - 1; i < int64(len(leases)) && more(); i = next.Add(1) - 1 {
 					if leases[i].ask(ctx) {
 						answers.Add(1)
 					}
@@ -130,9 +129,11 @@ func (l *lease) ask(ctx context.Context) bool {
 	if sandbox == nil {
 		return false
 	}
+	ctx, cancel := context.WithTimeout(ctx, sampleTime) // its own: who comes late in a round has as long as the first
+	defer cancel()
 	u, err := sandbox.Usage(ctx)
 	now := time.Now()
-	if err != nil {
+	if err != nil || ctx.Err() != nil { // what was cut short may lack a part
 		return false
 	}
 	l.mu.Lock()
@@ -141,7 +142,7 @@ func (l *lease) ask(ctx context.Context) bool {
 		return false // it went meanwhile, and there may be another one
 	}
 	s := &l.sample
-	if wall := now.Sub(s.at); wall < sampleLasts {
+	if wall := now.Sub(s.at); !s.at.IsZero() {
 		if wall <= 0 {
 			return true
 		}
@@ -149,8 +150,6 @@ func (l *lease) ask(ctx context.Context) bool {
 		if cpus > 0 { // what is counted inside can be forged
 			s.busy = min(s.busy, cpus*float64(wall+saved)/float64(wall))
 		}
-	} else {
-		s.busy = 0
 	}
 	s.at, s.cpu, s.memory = now, u.CPU, max(0, u.Memory)
 	return true

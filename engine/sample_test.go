@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"math"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -151,4 +152,63 @@ func TestAskingForUseIsBounded(t *testing.T) {
 			t.Errorf("one that says nothing uses %+v", s)
 		}
 	}, with(slow, stuck))
+}
+
+// TestEachSandboxHasItsTurn: who is asked late in a round has as long to answer as the
+// first, those who wait long for their turn count with what they used meanwhile, and
+// an answer that was cut short does not count.
+func TestEachSandboxHasItsTurn(t *testing.T) {
+	for _, many := range []int{8, 80} {
+		began := time.Now()
+		slow := &scales{name: "fake", usage: func(ctx context.Context, _ cove.ID) (cove.Usage, error) {
+			select {
+			case <-ctx.Done():
+				return cove.Usage{}, ctx.Err()
+			case <-time.After(300 * time.Millisecond):
+				return cove.Usage{CPU: time.Since(began) / 2, Memory: cove.MiB}, nil
+			}
+		}}
+		half := &scales{name: "half", usage: func(ctx context.Context, _ cove.ID) (cove.Usage, error) {
+			<-ctx.Done()
+			return cove.Usage{CPU: time.Since(began)}, nil
+		}}
+		inBubble(t, func(t *testing.T, _ *world, _ *engine.Engine, p cove.Platform) {
+			began = time.Now()
+			for range many {
+				mustOpen(t, p, cove.Spec{})
+			}
+			mustOpen(t, p, cove.Spec{Provider: "half"})
+			for range 300 { // ten minutes
+				shares(t, p)
+				after(2 * time.Second)
+			}
+			got := shares(t, p)
+			if f := got["fake"]; f.Measured < min(many, 60) || f.UsedMemory != cove.Bytes(f.Measured)*cove.MiB || math.Abs(f.UsedCPUs-float64(f.Measured)/2) > 0.01 {
+				t.Errorf("%d slow ones use %+v", many, f)
+			}
+			if h := got["half"]; h.Measured != 0 {
+				t.Errorf("one that was cut short uses %+v", h)
+			}
+		}, with(slow, half))
+	}
+}
+
+// TestUseOfOthers is not told.
+func TestUseOfOthers(t *testing.T) {
+	big := &scales{name: "fake", usage: func(context.Context, cove.ID) (cove.Usage, error) {
+		return cove.Usage{CPU: time.Second, Memory: cove.MiB}, nil
+	}}
+	other := &scales{name: "other", usage: big.usage}
+	inBubble(t, func(t *testing.T, _ *world, e *engine.Engine, p cove.Platform) {
+		mustOpen(t, p, cove.Spec{})
+		mustOpen(t, p, cove.Spec{Provider: "other"})
+		guest := e.As(cove.Principal{Name: "guest", Tenant: "guests", Scopes: []cove.Scope{cove.ScopeRead, cove.ScopeWrite}})
+		mustOpen(t, guest, cove.Spec{})
+		shares(t, p)
+		after(time.Second)
+		got := shares(t, guest)
+		if f := got["fake"]; len(got) != 1 || f.Active != 1 || f.Measured != 1 || f.UsedMemory != cove.MiB {
+			t.Errorf("a guest sees %+v", got)
+		}
+	}, with(big, other))
 }
