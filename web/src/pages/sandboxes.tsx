@@ -50,7 +50,7 @@ function useUsage(seen: Session[]): Known {
       }
     };
     await Promise.all(Array.from({ length: together }, worker));
-    if (!signal.aborted) known.value = found;
+    known.value = signal.aborted ? new Map([...known.value, ...found]) : found; // where rows come and go all the time, no round ends
     return Date.now();
   }, [ids.join(" ")], { every: 3000, idle: ids.length === 0 });
   return known;

@@ -52,7 +52,7 @@ export function Rows<T>({ label, rows, columns, id, open, chosen, seen, end }: P
   }, [rows.length]);
 
   const scroll = () => {
-    scrolled();
+    if (!end) scrolled(); // one that follows its end scrolls by itself
     look();
   };
 
