@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -128,6 +129,7 @@ FAIL  engine                          1.2s
 
 Failed:
   engine TestA (did not finish)
+    panic: x
 0 passed, 1 failed, 0 skipped
 `,
 			code: 1,
@@ -261,5 +263,14 @@ func TestWanted(t *testing.T) {
 	}
 	if got := run(files{wanted: filepath.Join(t.TempDir(), "none")}, strings.NewReader(events), io.Discard, io.Discard); got != 1 {
 		t.Errorf("a list that is not there: exit code %d", got)
+	}
+}
+
+func TestLines(t *testing.T) {
+	long := "=== RUN   TestA\n" + strings.Repeat("early\n", 20) + strings.Repeat("late\n", maxSaid)
+	got := lines([]failure{{"a TestA", long}, {name: "build of b"}})
+	want := append([]string{"a TestA"}, slices.Repeat([]string{"  late"}, maxSaid)...)
+	if diff := cmp.Diff(append(want, "build of b"), got); diff != "" {
+		t.Error("lines (-want +got):\n" + diff)
 	}
 }

@@ -29,7 +29,7 @@ type report struct {
 	started  []string // packages in order
 	builds   map[string]*strings.Builder
 	passed   int
-	failed   []string
+	failed   []failure
 	skipped  []string
 	broken   []string // what is wrong with the stream itself
 
@@ -71,7 +71,7 @@ func (r *report) line(line []byte) {
 		r.build(e.ImportPath).WriteString(e.Output)
 	case e.Action == "build-fail":
 		r.print("%s", r.build(e.ImportPath))
-		r.failed = append(r.failed, "build of "+short(e.ImportPath))
+		r.failed = append(r.failed, failure{name: "build of " + short(e.ImportPath)})
 	case e.Package == "":
 	case e.Test == "":
 		r.packageEvent(e)
@@ -120,13 +120,13 @@ func (r *report) close(e event, s *suite) {
 		r.print("%s", v.text)
 		r.print("FAIL  %-28s %6.1fs\n", name, e.Elapsed)
 		for _, t := range v.failed {
-			r.failed = append(r.failed, name+" "+t)
+			r.failed = append(r.failed, failure{name + " " + t.name, t.said})
 		}
 		for _, t := range v.ended {
 			r.repeatable = append(r.repeatable, repeatable{e.Package, t})
 		}
 		if len(v.failed) == 0 && e.FailedBuild == "" {
-			r.failed = append(r.failed, name+" (outside of a test)")
+			r.failed = append(r.failed, failure{name: name + " (outside of a test)"})
 		}
 		return
 	}
@@ -151,7 +151,7 @@ func (r *report) finish() bool {
 		r.broken = append(r.broken, "no test ran")
 	}
 	r.list("Skipped", r.skipped)
-	r.list("Failed", r.failed)
+	r.list("Failed", lines(r.failed))
 	r.list("Not to be trusted", r.broken)
 	r.print("%d passed, %d failed, %d skipped\n", r.passed, len(r.failed), len(r.skipped))
 	return len(r.failed) == 0 && len(r.broken) == 0

@@ -50,7 +50,7 @@ func (s *suite) testEvent(e event) {
 // by those alone, unless it failed or was skipped for a reason of its own.
 type verdict struct {
 	passed  int
-	failed  []string
+	failed  []failure
 	ended   []string // of the failed ones, those that ran to their end in a package that is sound
 	skipped []string // with the reason
 	text    string   // all that failed tests wrote
@@ -86,13 +86,13 @@ func (s *suite) verdict() verdict {
 		case "fail":
 			text.WriteString(t.output.String())
 			if counted {
-				v.failed = append(v.failed, name)
+				v.failed = append(v.failed, failure{name, t.output.String()})
 				v.ended = append(v.ended, name)
 			}
 		default:
 			text.WriteString(t.output.String())
 			if counted {
-				v.failed = append(v.failed, name+" (did not finish)")
+				v.failed = append(v.failed, failure{name + " (did not finish)", t.output.String()})
 			}
 		}
 	}
