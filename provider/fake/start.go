@@ -40,7 +40,7 @@ func (m *machine) start(cmd cove.Command) (cove.Process, error) {
 	}
 	j.sink.Store(&sink{cmd.Stdout, cmd.Stderr})
 	if cmd.Stdin != nil {
-		j.in = newIntake(cmd.Stdin, j.over, cmd.Keep != "")
+		j.in = newIntake(j.over, cmd.Keep != "")
 	}
 	env := m.environment()
 	env["PWD"] = dir
@@ -60,8 +60,11 @@ func (m *machine) start(cmd cove.Command) (cove.Process, error) {
 		m.unbook(cmd.Keep)
 		return nil, startError(err)
 	}
-	if j.tty != nil && j.in != nil {
-		go j.tty.typed(j.in)
+	if j.in != nil {
+		j.in.take(cmd.Stdin)
+		if j.tty != nil {
+			go j.tty.typed(j.in)
+		}
 	}
 	j.limit(cmd.Limits.Wall)
 	go j.run(m.lookup, newCall(p, cmd.Argv, env, dir))

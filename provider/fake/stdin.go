@@ -9,6 +9,10 @@ import (
 // chunkSize is how much is read or copied at a time.
 const chunkSize = 32 << 10
 
+// pipeChunks is how much input waits for a program that does not read yet: as
+// much as in a pipe of the kernel, so that who writes need not wait for it.
+const pipeChunks = 64 << 10 / chunkSize
+
 // intake is where the input of a job comes from. The reader may block for as
 // long as it likes: it is read by a goroutine of its own. Another reader may take
 // its place when the job is kept.
@@ -19,38 +23,24 @@ type intake struct {
 	eof    chan struct{} // closed at the end of the input
 
 	mu    sync.Mutex
-	from  io.Reader // guarded by mu, as all below
-	turn  int       // counts the readers
-	asked bool      // somebody wants input, so that the reader is read
-	ended bool      // eof is closed
+	turn  int  // counts the readers; guarded by mu, as is ended
+	ended bool // eof is closed
 }
 
-func newIntake(from io.Reader, over <-chan struct{}, kept bool) *intake {
-	return &intake{from: from, over: over, kept: kept, chunks: make(chan []byte), eof: make(chan struct{})}
+func newIntake(over <-chan struct{}, kept bool) *intake {
+	return &intake{over: over, kept: kept, chunks: make(chan []byte, pipeChunks), eof: make(chan struct{})}
 }
 
-// ask starts reading, so that a program that asks for nothing takes nothing.
-func (in *intake) ask() {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	if !in.asked {
-		in.asked = true
-		go in.pump(in.from, in.turn)
-	}
-}
-
-// take goes on with another reader; nil ends the input.
+// take begins, or goes on, with a reader; nil ends the input.
 func (in *intake) take(from io.Reader) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.turn++
-	in.from = from
-	switch {
-	case from == nil:
+	if from == nil {
 		in.end()
-	case in.asked:
-		go in.pump(from, in.turn)
+		return
 	}
+	go in.pump(from, in.turn)
 }
 
 // end closes the input for good. The caller holds mu.
@@ -86,6 +76,25 @@ func (in *intake) pump(from io.Reader, turn int) {
 	}
 }
 
+// next waits for input until there is no more, or until dead is closed. What
+// came before the end is read before it.
+func (in *intake) next(dead <-chan struct{}) ([]byte, error) {
+	select {
+	case chunk := <-in.chunks:
+		return chunk, nil
+	case <-in.eof:
+	case <-in.over:
+	case <-dead:
+		return nil, errDead
+	}
+	select {
+	case chunk := <-in.chunks:
+		return chunk, nil
+	default:
+		return nil, io.EOF
+	}
+}
+
 // inlet is the caller's input as a stream of its own.
 type inlet struct {
 	null
@@ -104,17 +113,12 @@ func (l *inlet) read(p *proc, b []byte) (int, error) {
 	case <-p.dead:
 		return 0, errDead
 	}
-	l.in.ask()
 	if len(l.rest) == 0 {
-		select {
-		case l.rest = <-l.in.chunks:
-		case <-l.in.eof:
-			return 0, io.EOF
-		case <-l.in.over:
-			return 0, io.EOF
-		case <-p.dead:
-			return 0, errDead
+		rest, err := l.in.next(p.dead)
+		if err != nil {
+			return 0, err
 		}
+		l.rest = rest
 	}
 	n := copy(b, l.rest)
 	l.rest = l.rest[n:]

@@ -99,19 +99,15 @@ func cooked(b []byte) []byte {
 // typed takes the caller's input until the job is over.
 func (t *tty) typed(in *intake) {
 	defer close(t.lines)
-	in.ask()
 	for {
-		select {
-		case <-in.eof:
+		chunk, err := in.next(t.j.over)
+		if err != nil {
 			return
-		case chunk := <-in.chunks:
-			for _, key := range chunk {
-				if !t.press(key) {
-					return
-				}
+		}
+		for _, key := range chunk {
+			if !t.press(key) {
+				return
 			}
-		case <-t.j.over:
-			return
 		}
 	}
 }

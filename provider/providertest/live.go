@@ -2,6 +2,8 @@ package providertest
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"io"
 	"strings"
 	"sync"
@@ -79,10 +81,14 @@ func (e *env) interact(s cove.Sandbox, cmd cove.Command) *interactive {
 	return &interactive{e.start(s, cmd), e, w, out}
 }
 
+// send fails when nobody takes the text, instead of waiting for ever.
 func (i *interactive) send(text string) {
 	i.e.Helper()
+	ctx := i.e.ctx()
+	stop := context.AfterFunc(ctx, func() { _ = i.in.CloseWithError(ctx.Err()) })
+	defer stop()
 	_, err := io.WriteString(i.in, text)
-	i.e.must(err, "write to the program")
+	i.e.must(errors.Join(err, ctx.Err()), "write to the program")
 }
 
 // gone waits until a process of the sandbox does not exist any more. It may

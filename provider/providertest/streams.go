@@ -36,6 +36,7 @@ func streamTests() []test {
 		{"stdin_that_nobody_reads", unreadStdin},
 		{"stdin_that_fails_ends", failingStdin},
 		{"stdin_piece_by_piece", stdinPieces},
+		{"stdin_before_it_is_read", stdinEarly},
 		{"streams_are_apart", streamsApart},
 		{"bytes_are_unchanged", bytesUnchanged},
 		{"order_within_a_stream", orderKept},
@@ -105,6 +106,18 @@ func stdinPieces(e *env) {
 	e.must(p.in.Close(), "close the input")
 	e.ended(e.wait(p), cove.Exited, 0, "")
 	equal(e, p.out.String(), "got one\ngot two\nend\n", "the output")
+}
+
+// stdinEarly writes to a program that reads only when that was written.
+func stdinEarly(e *env) {
+	s := e.sandbox()
+	p := e.interact(s, shell(`while [ ! -e go ]; do sleep 0.01; done; cat`))
+	p.send("one\n")
+	p.send("two\n")
+	e.must(p.in.Close(), "close the input")
+	e.write(s, "go", "")
+	e.ended(e.wait(p), cove.Exited, 0, "")
+	equal(e, p.out.String(), "one\ntwo\n", "what was written before it was read")
 }
 
 func streamsApart(e *env) {
