@@ -125,8 +125,8 @@ var allowed = map[string][]string{
 
 	// daemon puts the parts together, cli is what people type.
 	"internal/daemon": {
-		"", "client", "engine", "provider/all", "provider/fake", "provider/providertest/escape", "store/memory", "store/sqlite",
-		"internal/analyze", "internal/archive", "internal/artifact", "internal/audit", "internal/auth", "internal/config", "internal/console", "internal/httpapi", "internal/kernel", "internal/measure", "internal/policy", "internal/preview",
+		"", "client", "engine", "provider/all", "provider/fake", "provider/providertest/escape", "store/memory", "store/redis", "store/sqlite",
+		"internal/analyze", "internal/archive", "internal/artifact", "internal/audit", "internal/auth", "internal/bucket", "internal/cluster", "internal/config", "internal/console", "internal/httpapi", "internal/kernel", "internal/measure", "internal/policy", "internal/preview",
 		"internal/chat", "internal/chat/openai", "internal/datarun", "internal/dataset", "internal/duckdb", "internal/duckexe",
 		"internal/rootfs", "internal/rootfs/*", "internal/scope",
 		"internal/e2bapi", "internal/mcpserver", "internal/msbapi",

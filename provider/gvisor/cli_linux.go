@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/cove-sandbox/cove/provider/gvisor/warden"
 )
 
 // cli drives a runtime by starting its executable for each call. It works with
@@ -172,8 +174,8 @@ func lastWords(log string) string {
 			Level string `json:"level"`
 		}
 		if json.Unmarshal([]byte(line), &entry) == nil && entry.Level == "error" {
-			last, _, _ = strings.Cut(entry.Msg, "\n") // what follows is where in gVisor it was
+			last = entry.Msg
 		}
 	}
-	return last[:min(len(last), mostSaid)]
+	return warden.Brief(last)
 }

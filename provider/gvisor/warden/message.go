@@ -2,7 +2,10 @@
 
 package warden
 
-import "os"
+import (
+	"os"
+	"strings"
+)
 
 // Word is the first argument of cove-gvisor for being a warden. The global flags
 // of runsc follow. The socket is descriptor [SocketFD].
@@ -48,6 +51,19 @@ type answer struct {
 	ID    uint64 `json:"id"`
 	Fault string `json:"fault,omitempty"`
 	Gone  bool   `json:"gone,omitempty"` // there is no such sandbox
+}
+
+// Brief keeps the beginning and the end of what gVisor says in its first line, which can
+// be longer than anybody reads: what was tried stands at the one, and why it failed at
+// the other. What follows is where in gVisor it was.
+func Brief(fault string) string {
+	fault, _, _ = strings.Cut(fault, "\n")
+	if len(fault) <= maxFault {
+		return fault
+	}
+	const gap = " … "
+	half := (maxFault - len(gap)) / 2
+	return strings.ToValidUTF8(fault[:half], "") + gap + strings.ToValidUTF8(fault[len(fault)-half:], "")
 }
 
 // Bounds of messages.

@@ -117,8 +117,7 @@ func (s *server) answer(id uint64, err error) {
 	a := answer{ID: id}
 	if err != nil {
 		a.Gone = errors.Is(err, os.ErrNotExist)
-		a.Fault = err.Error()
-		a.Fault = a.Fault[:min(len(a.Fault), maxFault)]
+		a.Fault = Brief(err.Error())
 	}
 	s.writing.Lock()
 	defer s.writing.Unlock()

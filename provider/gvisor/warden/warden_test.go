@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/provider/gvisor/warden"
@@ -68,6 +69,18 @@ func TestCalls(t *testing.T) {
 				t.Errorf("the cause is %v", cause)
 			}
 		})
+	}
+}
+
+// What went wrong is the last that gVisor says, after all that it was about.
+func TestBrief(t *testing.T) {
+	long := "checkpointing: " + strings.Repeat("0x0, ü", 10_000) + ": no space left on device\ngoroutine 1:\n" + strings.Repeat("main()\n", 1000)
+	got := warden.Brief(long)
+	if len(got) > 4<<10 || !strings.HasPrefix(got, "checkpointing: ") || !strings.HasSuffix(got, "no space left on device") || !utf8.ValidString(got) {
+		t.Errorf("%d bytes: %q", len(got), got)
+	}
+	if short := "no such sandbox"; warden.Brief(short) != short {
+		t.Errorf("%q", warden.Brief(short))
 	}
 }
 
