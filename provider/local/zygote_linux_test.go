@@ -149,7 +149,7 @@ func (p *planted) ended(t *testing.T) cove.Result {
 
 // portrait says all that the kernel lets a program know of itself, and what Python
 // does.
-const portrait = `import json, os, sys
+const portrait = `import json, os, sys, time
 def text(name):
     with open("/proc/self/" + name) as f: return f.read()
 status = dict(l.split(":", 1) for l in text("status").splitlines())
@@ -164,6 +164,9 @@ for name, do in {
 }.items():
     try: refused[name] = repr(do())
     except OSError as e: refused[name] = e.strerror
+for _ in range(1000): # what forked it goes at once, and may need its turn for that
+    if os.getppid() == 1: break
+    time.sleep(.01)
 print(json.dumps({
     "status": {k: status[k].strip() for k in status if k[:3] in ("Uid", "Gid", "Gro", "Cap", "NoN", "Sec", "Thr") or k in ("SigBlk", "SigPnd", "SigIgn", "Umask", "Cpus_allowed")},
     "spaces": {n: os.readlink("/proc/self/ns/" + n) for n in os.listdir("/proc/self/ns")},
