@@ -15,6 +15,7 @@ go build -buildvcs=false -o .cache/testreport ./scripts/testreport
 
 engines_start
 engines_duckdb
+engines_s3
 engines_sdks
 engines_typescript
 

@@ -7,6 +7,7 @@
 #   COVE_TEST_RUNSC        the executable of gVisor, as make build embeds it
 #   COVE_TEST_AGENT        the agent of sandboxes, static and lean
 #   COVE_TEST_DUCKDB       the executable of DuckDB, as make build embeds it
+#   COVE_TEST_S3           the executable of an S3 server, as scripts/s3.sh builds it
 #   COVE_TEST_SDKS         the clients that others wrote, as scripts/sdks.sh installs them
 #   COVE_TEST_CONSOLE      the web console and its tests, as scripts/web.sh --test builds them
 #   COVE_TEST_CHROMIUM     a browser for them
@@ -56,6 +57,17 @@ engines_duckdb() {
     return
   fi
   export COVE_TEST_DUCKDB=$path
+}
+
+engines_s3() {
+  local path
+  [[ -z ${COVE_TEST_S3:-} ]] || return 0
+  mkdir -p .cache
+  if ! path=$(scripts/s3.sh 2>.cache/s3.log); then
+    engines_failed s3 "$(tail -n 1 .cache/s3.log)"
+    return
+  fi
+  export COVE_TEST_S3=$path
 }
 
 engines_sdks() {

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Runs a tool that tools.mod pins, the bundler of the console, which bundle.mod pins,
-# or a peer that peers.mod pins and make bench compares us with. It is built once for
-# each state of that file and kept in .cache/tools.
+# a peer that peers.mod pins and make bench compares us with, or the S3 server of the
+# tests, which s3.mod pins. It is built once for each state of that file and kept in
+# .cache/tools.
 #
-# usage: tool.sh golangci-lint|govulncheck|esbuild|go-judge [arguments]
+# usage: tool.sh golangci-lint|govulncheck|esbuild|go-judge|versitygw [arguments]
 #        tool.sh --path NAME     builds it and prints where it is
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -19,6 +20,7 @@ list=tools.mod
 case $name in
   go-judge) list=peers.mod ;;
   esbuild) list=bundle.mod ;;
+  versitygw) list=s3.mod ;;
 esac
 key=$({ go version && cat "$root/$list"; } | sha256sum | cut -c1-16)
 tool=$root/.cache/tools/$key/$name

@@ -1,7 +1,6 @@
 package archive_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/internal/archive"
+	"github.com/cove-sandbox/cove/internal/archive/archivetest"
 )
 
 func check(t *testing.T, err error) {
@@ -105,6 +105,13 @@ func TestArchives(t *testing.T) {
 	}
 }
 
+func TestSuite(t *testing.T) {
+	archivetest.Run(t, func(t *testing.T) cove.Archives {
+		t.Helper()
+		return open(t, t.TempDir())
+	})
+}
+
 func TestModes(t *testing.T) {
 	for name, prepare := range map[string]func(dir string) error{
 		"new":  func(string) error { return nil },
@@ -181,36 +188,6 @@ func TestPutGivesUp(t *testing.T) {
 	}
 	if got := entries(t, dir); len(got) != 0 {
 		t.Errorf("left behind: %q", got)
-	}
-}
-
-func TestPutLarge(t *testing.T) {
-	d := open(t, t.TempDir())
-	id := cove.NewID()
-	data := bytes.Repeat([]byte("0123456789abcdef"), 1<<18) // 4 MiB
-	n, err := d.Put(t.Context(), id, iotest.HalfReader(bytes.NewReader(data)))
-	check(t, err)
-	if int(n) != len(data) || content(t, d, id) != string(data) {
-		t.Errorf("%d bytes of %d came back, or others", n, len(data))
-	}
-}
-
-// TestGetStreams reads an archive while it is replaced and deleted.
-func TestGetStreams(t *testing.T) {
-	d := open(t, t.TempDir())
-	id := cove.NewID()
-	put(t, d, id, "first")
-	r, err := d.Get(t.Context(), id)
-	check(t, err)
-	half := make([]byte, 2)
-	_, err = io.ReadFull(r, half)
-	check(t, err)
-	put(t, d, id, "second")
-	check(t, d.Delete(t.Context(), id))
-	rest, err := io.ReadAll(r)
-	check(t, errors.Join(err, r.Close()))
-	if got := string(half) + string(rest); got != "first" {
-		t.Errorf("read %q", got)
 	}
 }
 
