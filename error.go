@@ -45,6 +45,10 @@ const (
 	ReasonSessionClosed    = "session_closed"    // not_found: somebody closed it
 	ReasonNodeLost         = "node_lost"         // not_found: what held it is gone
 	ReasonProviderDown     = "provider_down"     // conflict: its provider cannot be reached; the session is kept
+	ReasonNodeAway         = "node_away"         // unavailable: the node that has it cannot be reached now
+	ReasonElsewhere        = "elsewhere"         // conflict or not_found: another node has it; only nodes say this to each other
+	ReasonFenced           = "fenced"            // unavailable: this node lost its lease
+	ReasonNoDirectory      = "no_directory"      // unavailable: what nodes share cannot be reached, or is being put together
 	ReasonSessionStopped   = "session_stopped"   // conflict: start it first
 	ReasonSessionPaused    = "session_paused"    // conflict: resume it first
 	ReasonTrialOpen        = "trial_open"        // conflict: commit or discard it first

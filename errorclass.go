@@ -55,7 +55,7 @@ func (c Class) is(code Code, reason string) bool {
 // WithReason returns err with a finer word under its code. One that has a word
 // keeps it.
 func WithReason(err error, reason string) error {
-	if err == nil || ReasonOf(err) != "" {
+	if err == nil || reason == "" || ReasonOf(err) != "" {
 		return err
 	}
 	if e, ok := errors.AsType[*Error](err); ok {

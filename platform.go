@@ -31,6 +31,7 @@ type Platform interface {
 	Templates() Templates
 	Links() Links
 	Admin() Admin
+	Nodes() Nodes
 }
 
 // Ports reaches what listens inside a session.
@@ -60,6 +61,7 @@ type Snapshot struct {
 	Tenant    string    `json:"tenant"`
 	Session   ID        `json:"session_id"`
 	Name      string    `json:"name,omitempty"`
+	Node      string    `json:"node,omitempty"` // which one has the files, where there are several
 	Provider  string    `json:"provider"`
 	Template  string    `json:"template"`
 	Size      Bytes     `json:"size"`

@@ -19,8 +19,9 @@ type Session struct {
 	// operator wrote down that another may.
 	Instead   string    `json:"instead_of,omitempty"`
 	Isolation Isolation `json:"isolation"`
-	Node      string    `json:"node"`
-	Version   int64     `json:"version"` // for compare-and-swap
+	Node      string    `json:"node"`             // "" while no node has it: it is stopped, and any may start it
+	Memory    Bytes     `json:"memory,omitempty"` // what it counts for in bounds on memory
+	Version   int64     `json:"version"`          // for compare-and-swap
 
 	CreatedAt    time.Time `json:"created_at"`
 	LastActivity time.Time `json:"last_activity"`
@@ -130,6 +131,7 @@ type SessionFilter struct {
 	User     string
 	Thread   string
 	State    State
+	Node     string
 	Metadata map[string]string
 	After    ID  // of the previous page
 	Limit    int // 0 means no bound
@@ -143,7 +145,7 @@ func (f SessionFilter) Match(s *Session) bool {
 		}
 	}
 	return (s.State != Ended || f.State == Ended) && wants(f.Tenant, s.Tenant) && wants(f.Project, s.Spec.Project) &&
-		wants(f.User, s.Spec.User) && wants(f.Thread, s.Spec.Thread) && wants(string(f.State), string(s.State))
+		wants(f.User, s.Spec.User) && wants(f.Thread, s.Spec.Thread) && wants(string(f.State), string(s.State)) && wants(f.Node, s.Node)
 }
 
 func wants(want, have string) bool { return want == "" || want == have }

@@ -93,6 +93,9 @@ type Workspace struct {
 	Kind  WorkspaceKind `json:"kind,omitempty"`
 	Size  Bytes         `json:"size,omitempty"`
 	Files int64         `json:"files,omitempty"`
+	// Moves has the files of a stopped session kept where every node of the cluster
+	// finds them, so that another one can start it.
+	Moves bool `json:"moves,omitempty"`
 }
 
 // WorkspaceKind is memory or disk.

@@ -95,6 +95,7 @@ type Claim struct {
 	Key       string
 	Digest    string // of the request
 	Result    ID     // what the first request made, or makes if it comes to that; may be a name or a number as text
+	Node      string // who works on it or did; "" where there is one node, or that one is gone
 	ExpiresAt time.Time
 }
 

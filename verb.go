@@ -104,6 +104,10 @@ const (
 	AdminControlTask Verb = "admin.control_task"
 	AdminEvents      Verb = "admin.events"
 	AdminDoctor      Verb = "admin.doctor"
+
+	NodeList     Verb = "node.list"
+	NodeDrain    Verb = "node.drain"
+	NodeUncordon Verb = "node.uncordon"
 )
 
 // Scope is what a key may do.
@@ -118,7 +122,7 @@ const (
 	ScopeFileRead  Scope = "files:read"
 	ScopeFileWrite Scope = "files:write"
 	ScopeRuns      Scope = "runs"    // governed data runs
-	ScopeAdmin     Scope = "admin"   // keys, tenants, maintenance, the journal
+	ScopeAdmin     Scope = "admin"   // keys, tenants, nodes, maintenance, the journal
 	ScopeMetrics   Scope = "metrics" // read the server's metrics, and nothing else
 	ScopeTrusted   Scope = "trusted" // run code whose imports nobody looks at
 )
@@ -187,6 +191,8 @@ var traits = map[Verb]Trait{
 	AdminSetTenant: {Scope: ScopeAdmin, Durable: true}, AdminStats: {Scope: ScopeRead, Reads: true},
 	AdminTasks: {Scope: ScopeAdmin, Reads: true}, AdminControlTask: {Scope: ScopeAdmin},
 	AdminEvents: {Scope: ScopeAdmin, Own: ScopeRead, Reads: true}, AdminDoctor: {Scope: ScopeRead, Reads: true},
+
+	NodeList: {Scope: ScopeAdmin, Reads: true}, NodeDrain: {Scope: ScopeAdmin, Durable: true}, NodeUncordon: {Scope: ScopeAdmin, Durable: true},
 }
 
 // Trait returns what is known about v. A verb that nobody wrote down needs

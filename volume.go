@@ -25,8 +25,9 @@ type SavedVolume struct {
 	ID        ID        `json:"id"`
 	Tenant    string    `json:"tenant"`
 	Name      string    `json:"name"`
-	Limit     Bytes     `json:"limit"` // on what it holds
-	Files     int64     `json:"files"` // how many files and folders it may hold
+	Node      string    `json:"node,omitempty"` // which one has the files, where there are several
+	Limit     Bytes     `json:"limit"`          // on what it holds
+	Files     int64     `json:"files"`          // how many files and folders it may hold
 	CreatedAt time.Time `json:"created_at"`
 	// Pending is one that is being made or removed. Nobody is shown it: it says
 	// after a crash what is to be removed.

@@ -130,6 +130,9 @@ func (c *Client) request(ctx context.Context, a ask) (*http.Request, error) {
 	if reason := retry.Reason(ctx); reason != "" {
 		req.Header.Set(wire.RetryHeader, reason)
 	}
+	if c.principal != "" {
+		req.Header.Set(wire.PrincipalHeader, c.principal)
+	}
 	if c.key != "" {
 		req.Header.Set("Authorization", "Bearer "+c.key)
 	}

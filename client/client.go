@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/wire"
 	"github.com/cove-sandbox/cove/retry"
 )
 
@@ -28,7 +29,13 @@ type Client struct {
 	transport *http.Transport
 	http      *http.Client
 	silence   time.Duration
+	principal string // who asks, of a client between nodes; "" where the key tells
 
+	*life
+}
+
+// life is what clients of one connection have in common.
+type life struct {
 	closing sync.Once
 	quit    chan struct{}  // closed by Close
 	pumps   sync.WaitGroup // what runs on behind a call that has returned
@@ -50,9 +57,29 @@ func WithSilence(d time.Duration) Option {
 	return func(c *Client) { c.silence = d }
 }
 
-// WithAutoRetry says whether a session that has expired is opened again by the
-// request that opened it, and the program or the code run once more, as package
-// retry has it. The default is true.
+// WithDialer says how connections come about, and how long they may take to. The
+// default waits 30 seconds.
+func WithDialer(d *net.Dialer) Option {
+	return func(c *Client) {
+		c.transport.DialContext = d.DialContext
+		if d.Timeout > 0 {
+			c.transport.TLSHandshakeTimeout = d.Timeout
+		}
+	}
+}
+
+// WithConnect says who is connected to, whatever the address of the server is: one of
+// several that are the same, say.
+func WithConnect(connect func(ctx context.Context) (net.Conn, error)) Option {
+	return func(c *Client) {
+		c.transport.Proxy = nil
+		c.transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) { return connect(ctx) }
+	}
+}
+
+// WithAutoRetry says whether a session that has expired or was lost is opened again
+// by the request that opened it, and the program or the code run once more, as
+// package retry has it. The default is true.
 func WithAutoRetry(on bool) Option {
 	return func(c *Client) { c.retries = on }
 }
@@ -68,7 +95,7 @@ func New(address, key string, opts ...Option) (*Client, error) {
 	if strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return nil, cove.InvalidField("key", "is not a key: it holds spaces or characters that no key has").Reason(cove.ReasonConfiguration)
 	}
-	c := &Client{key: key, silence: time.Minute, quit: make(chan struct{}), retries: true}
+	c := &Client{key: key, silence: time.Minute, life: &life{quit: make(chan struct{})}, retries: true}
 	c.transport = newTransport()
 	switch {
 	case u.Scheme == "unix" && u.Host == "" && strings.HasPrefix(u.Path, "/"):
@@ -98,6 +125,21 @@ func New(address, key string, opts ...Option) (*Client, error) {
 		c.platform = retry.On(c.platform)
 	}
 	return c, nil
+}
+
+// As returns the platform that another node has for a principal: one node says to
+// another who asks it, and is believed because of the connection. Both share their
+// connections, and Close is for both. A platform of this kind opens no session anew.
+func (c *Client) As(p cove.Principal) (*Client, error) {
+	who, err := wire.EncodePrincipal(p)
+	if err != nil {
+		return nil, err
+	}
+	out := &Client{
+		base: c.base, name: c.name, remedy: c.remedy, transport: c.transport, http: c.http, silence: c.silence, principal: who, life: c.life,
+	}
+	out.platform = direct{out}
+	return out, nil
 }
 
 func badAddress() error {

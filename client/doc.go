@@ -13,8 +13,8 @@
 // foreground, a place in the queue, a stream. Lists and streams are read as
 // they are consumed, and a consumer that is slow slows down what it follows.
 //
-// A session that has expired is opened again, and what was to run in it runs in
-// the new one, once; the answer says so. [WithAutoRetry] switches that off.
+// A session that has expired or was lost is opened again, and what was to run in
+// it runs in the new one, once; the answer says so. [WithAutoRetry] switches that off.
 // Package retry is the whole of it. Nothing is asked twice for another reason.
 //
 // The package must not hold logic of its own, repeat what may have happened, or

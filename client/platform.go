@@ -19,6 +19,7 @@ func (d direct) Chats() cove.Chats                   { return chats(d) }
 func (d direct) Templates() cove.Templates           { return templates(d) }
 func (d direct) Links() cove.Links                   { return links(d) }
 func (d direct) Admin() cove.Admin                   { return admin(d) }
+func (d direct) Nodes() cove.Nodes                   { return nodes(d) }
 
 // Sessions implements [cove.Platform].
 func (c *Client) Sessions() cove.Sessions { return c.platform.Sessions() }
@@ -61,3 +62,6 @@ func (c *Client) Links() cove.Links { return c.platform.Links() }
 
 // Admin implements [cove.Platform].
 func (c *Client) Admin() cove.Admin { return c.platform.Admin() }
+
+// Nodes implements [cove.Platform].
+func (c *Client) Nodes() cove.Nodes { return c.platform.Nodes() }

@@ -24,7 +24,10 @@ const (
 
 // mayfly is a server whose first session has expired as soon as it is open. It
 // writes down what it is asked.
-func mayfly(asked *[]string) http.HandlerFunc {
+func mayfly(asked *[]string) http.HandlerFunc { return vanishing(asked, "session_expired") }
+
+// vanishing is a server whose first session is gone as soon as it is open.
+func vanishing(asked *[]string, reason string) http.HandlerFunc {
 	opened := 0
 	return func(w http.ResponseWriter, r *http.Request) {
 		*asked = append(*asked, strings.TrimSpace(r.Method+" "+r.URL.Path+" "+r.Header.Get("Cove-Retry")))
@@ -37,7 +40,7 @@ func mayfly(asked *[]string) http.HandlerFunc {
 		case strings.Contains(r.URL.Path, goneID):
 			w.Header().Set("Content-Type", "application/problem+json")
 			w.WriteHeader(http.StatusNotFound)
-			say(w, `{"code":"not_found","reason":"session_expired","error":"the session has expired"}`)
+			say(w, `{"code":"not_found","reason":"`+reason+`","error":"the session is gone"}`)
 		default:
 			w.Header().Set("Content-Type", "application/json")
 			say(w, `{"exit_code":0,"outcome":"exited","status":"success","stdout":"hi","session_id":"`+nextID+`"}`)
@@ -46,8 +49,14 @@ func mayfly(asked *[]string) http.HandlerFunc {
 }
 
 func TestAutoRetry(t *testing.T) {
+	for _, reason := range []string{cove.ReasonSessionExpired, cove.ReasonNodeLost} {
+		t.Run(reason, func(t *testing.T) { retriesAfter(t, reason) })
+	}
+}
+
+func retriesAfter(t *testing.T, reason string) {
 	var asked []string
-	c := dialed(t, mayfly(&asked))
+	c := dialed(t, vanishing(&asked, reason))
 	s, err := c.Sessions().Open(t.Context(), cove.OpenRequest{})
 	if err != nil {
 		t.Fatal(err)
@@ -60,7 +69,7 @@ func TestAutoRetry(t *testing.T) {
 	}
 	want := []string{
 		"POST /api/sandboxes", "POST /api/sandboxes/" + goneID + "/execute", "POST /api/sandboxes",
-		"POST /api/sandboxes/" + nextID + "/execute session_expired", "POST /api/sandboxes/" + nextID + "/execute",
+		"POST /api/sandboxes/" + nextID + "/execute " + reason, "POST /api/sandboxes/" + nextID + "/execute",
 	}
 	if diff := cmp.Diff(want, asked); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)

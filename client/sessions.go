@@ -73,7 +73,7 @@ func (s sessions) Get(ctx context.Context, id cove.ID) (*cove.Session, error) {
 
 // List implements [cove.Sessions].
 func (s sessions) List(ctx context.Context, f cove.SessionFilter) iter.Seq2[*cove.Session, error] {
-	query := values("project_name", f.Project, "user_id", f.User, "thread_id", f.Thread, "status", string(f.State), "cursor", string(f.After))
+	query := values("project_name", f.Project, "user_id", f.User, "thread_id", f.Thread, "status", string(f.State), "node_id", f.Node, "cursor", string(f.After))
 	for k, v := range f.Metadata {
 		query.Add("label", k+"="+v)
 	}

@@ -113,8 +113,7 @@ func (p admin) RevokeKey(ctx context.Context, id cove.ID) error {
 		if err := p.v.e.cfg.Store.PutKey(ctx, k); err != nil {
 			return err
 		}
-		p.v.e.runs.endOf(string(id))
-		p.v.e.endOwned(ctx, string(id))
+		p.v.e.KeyRevoked(ctx, id)
 		return nil
 	})
 }

@@ -33,7 +33,7 @@ func (c chats) Send(ctx context.Context, req cove.ChatRequest) (*cove.ChatAnswer
 		if _, err := e.tenants.check(ctx, c.v.p.Tenant); err != nil {
 			return nil, err
 		}
-		release, err := e.threads.hold(ctx, c.key(req.Thread))
+		release, err := c.hold(ctx, req.Thread)
 		if err != nil {
 			return nil, err
 		}
@@ -184,7 +184,7 @@ func (c chats) Delete(ctx context.Context, thread string) error {
 	a := action{Action: cove.Action{Verb: cove.ChatDelete}}
 	return actDone(ctx, c.v, a, func(ctx context.Context, _ *step) error {
 		// What is being answered would come back.
-		release, err := c.v.e.threads.hold(ctx, c.key(thread))
+		release, err := c.hold(ctx, thread)
 		if err != nil {
 			return err
 		}

@@ -61,6 +61,9 @@ func once[T any](ctx context.Context, e *Engine, p cove.Principal, d deed[T]) (o
 		return out, err
 	}
 	if was != nil {
+		if err := e.onlyHere(was.Node); err != nil {
+			return out, err
+		}
 		made, sure := strings.CutPrefix(string(was.Result), planned)
 		sure = !sure && made != ""
 		if made != "" {
@@ -95,13 +98,21 @@ func (e *Engine) takeClaim(ctx context.Context, k claimKey, result cove.ID, what
 		return nil, err
 	}
 	now := time.Now()
-	claim := cove.Claim{Tenant: k.tenant, Key: k.key, Digest: e.cfg.Journal.Digest(text), Result: result, ExpiresAt: now.Add(claimAge)}
+	claim := cove.Claim{Tenant: k.tenant, Key: k.key, Digest: e.sameAs(text), Result: result, ExpiresAt: now.Add(claimAge)}
 	was, err := e.cfg.Store.TakeClaim(ctx, claim, now)
 	if err == nil && was != nil && was.Digest != claim.Digest {
 		return nil, cove.Errorf(cove.Conflict, "the idempotency key was used for another request").
 			Reason(cove.ReasonKeyReused).Remedy("use a fresh key for every request")
 	}
 	return was, err
+}
+
+// sameAs is what a request is known by.
+func (e *Engine) sameAs(request []byte) string {
+	if e.cfg.Same != nil {
+		return e.cfg.Same(request)
+	}
+	return e.cfg.Journal.Digest(request)
 }
 
 // claimFor does the work and ties its result to the key.

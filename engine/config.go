@@ -21,9 +21,17 @@ type Config struct {
 	Policy    cove.Policy
 	Policies  []string // the command policies that a session may name
 	Store     cove.Store
+	// Directory is the Store once more where other nodes have it, too; nil: nobody has.
+	Directory cove.Directory
 	Journal   cove.Journal
 	Archives  cove.Archives
-	Output    *os.Root // where long output is kept
+	// Same says that two requests are the same, for idempotency keys, by a digest that
+	// all nodes make alike. nil: the journal's, which is this node's own.
+	Same func(request []byte) string
+	// Moving keeps the workspaces of stopped sessions that any node may start. nil:
+	// none moves.
+	Moving cove.Archives
+	Output *os.Root // where long output is kept
 	// Kernels are the interpreters by the name of a provider; those under "" serve
 	// all others. Where there are none, running code in a context is Unsupported.
 	Kernels map[string]cove.Kernels
@@ -63,6 +71,9 @@ type Config struct {
 	// Observer is told what happens. nil: nobody looks, which costs nothing.
 	Observer cove.Observer
 	Node     string // this server's name, in records and the journal
+	Version  string // of this server, for who lists nodes
+	// Cluster is the servers that this one works with. nil: it is alone.
+	Cluster cove.Nodes
 	// Fleeting says that the sessions end with this process, and nobody asks for
 	// them afterwards. Then no record of them is kept, and a journal line that must
 	// be on the disk before an action may also get there while the action goes on,

@@ -113,9 +113,10 @@ func (e *Engine) runCode(ctx context.Context, l *lease, s *slot, sandbox cove.Sa
 		return e.interpreter(ctx, l, sandbox, spec)
 	}, func(k cove.Kernel) (*cove.CodeResult, error) {
 		listener.begin(limits.Wall)
-		return k.Run(ctx, cove.KernelRun{Code: req.Code, Env: req.Env, Limits: limits, OnResult: listener.eye(), OnOutput: func(c cove.Chunk) {
+		out, err := k.Run(ctx, cove.KernelRun{Code: req.Code, Env: req.Env, Limits: limits, OnResult: listener.eye(), OnOutput: func(c cove.Chunk) {
 			_, _ = log.Writer(c.Stream).Write(c.Data) // a log never fails
 		}})
+		return out, midway(err)
 	})
 	log.Close()
 	listener.close()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cove-sandbox/cove"
@@ -32,6 +33,9 @@ type Engine struct {
 	samples sampling
 	began   time.Time
 
+	cordoned atomic.Bool   // no new sessions
+	adopting chan struct{} // has one while a session is being taken up
+
 	mu     sync.RWMutex
 	leases map[cove.ID]*lease // guarded by mu; all that have not ended
 	keys   map[leaseKey]*lease
@@ -51,7 +55,7 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 		cfg: cfg, began: time.Now(),
 		gate:   admission.New(admission.Config{Sessions: cfg.MaxSessions, Memory: cfg.MaxMemory, Queue: cfg.QueueLength}),
 		leases: map[cove.ID]*lease{}, keys: map[leaseKey]*lease{}, owners: map[string]int{},
-		claims: map[claimKey]chan struct{}{}, warmth: newWarmth(),
+		claims: map[claimKey]chan struct{}{}, warmth: newWarmth(), adopting: make(chan struct{}, 1),
 	}
 	e.probes.init(cfg.Providers)
 	e.rooms.init()
@@ -91,6 +95,9 @@ func (e *Engine) chores() []task.Task {
 		{Name: "records", Every: e.cfg.CleanupInterval, Run: e.tidyRecords},
 		{Name: taskUsage, Every: e.cfg.CleanupInterval, Run: e.sampleUsage},
 	}
+	if e.cfg.Moving != nil {
+		list = append(list, task.Task{Name: taskDrain, Every: drainInterval, Run: e.evacuate})
+	}
 	if e.cfg.Folders != nil {
 		list = append(list, task.Task{Name: "volumes", Every: volumeInterval, Run: e.watchVolumes})
 	}
@@ -116,6 +123,7 @@ func (e *Engine) Close(ctx context.Context) error {
 	e.mu.Unlock()
 
 	e.alarm.stop()
+	e.probes.again.close()
 	e.tasks.Close()
 	e.rests.close()
 	e.runs.close()
@@ -187,3 +195,4 @@ func (v view) Chats() cove.Chats                   { return chats{v} }
 func (v view) Templates() cove.Templates           { return templates{v} }
 func (v view) Links() cove.Links                   { return links{v} }
 func (v view) Admin() cove.Admin                   { return admin{v} }
+func (v view) Nodes() cove.Nodes                   { return nodes{v} }

@@ -109,7 +109,7 @@ func (x *execution) finish(ctx context.Context) (*cove.Execution, error) {
 		res.Outcome = cove.OutputLimit
 	}
 	if err != nil {
-		return nil, errors.Join(err, x.log.Remove())
+		return nil, errors.Join(midway(err), x.log.Remove())
 	}
 	if !x.counted {
 		x.e.spend(x.l, res.CPU)
@@ -118,6 +118,16 @@ func (x *execution) finish(ctx context.Context) (*cove.Execution, error) {
 		return nil, errors.Join(cause, x.log.Remove())
 	}
 	return x.answer(res)
+}
+
+// midway is the error of what ran while its sandbox was lost. That the session is
+// not there would say that nothing ran, and have callers run it again elsewhere.
+func midway(err error) error {
+	if cove.CodeOf(err) != cove.NotFound || cove.ReasonOf(err) != cove.ReasonNodeLost {
+		return err
+	}
+	return cove.Wrap(cove.Conflict, err, "the sandbox was lost while this ran, and nobody knows how far it got").
+		Reason(cove.ReasonNodeLost).Remedy("close the session and open a new one, and look before you run it again")
 }
 
 // kill ends the program and waits for its result.

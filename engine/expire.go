@@ -88,6 +88,9 @@ func (e *Engine) expireOne(ctx context.Context, l *lease) (bool, error) {
 func (e *Engine) tidyRecords(ctx context.Context) (int64, error) {
 	e.bookAll("")
 	failed := e.tenants.flush(ctx)
+	if e.shared() {
+		failed = errors.Join(failed, e.tenants.reload(ctx, "")) // what other nodes booked
+	}
 	var n int64
 	before := time.Now().Add(-e.cfg.KeepEnded)
 	for s, err := range e.cfg.Store.Sessions(ctx, cove.SessionFilter{State: cove.Ended}) {

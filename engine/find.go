@@ -23,30 +23,37 @@ func (e *Engine) find(tenant string, id cove.ID) (*lease, error) {
 		if cause, over := l.over(time.Now()); over {
 			return nil, gone(&cove.Session{Cause: cause})
 		}
-		return l, nil
+		return l, e.certain(l)
 	}
-	return nil, e.findEnded(tenant, id)
+	return e.lookUp(tenant, id)
 }
 
-// findEnded says why a session that is not in the table is gone.
-func (e *Engine) findEnded(tenant string, id cove.ID) error {
+// lookUp says why a session that is not in the table is gone, or who has it. One that
+// is nobody's is this node's from now on.
+func (e *Engine) lookUp(tenant string, id cove.ID) (*lease, error) {
 	if !id.Valid() {
-		return noSession(id)
+		return nil, noSession(id)
 	}
 	// The look-up is a bounded read of one row and must not depend on whether
 	// the caller has gone: its answer is the caller's error.
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), sharedTime)
 	defer cancel()
 	s, err := e.cfg.Store.GetSession(ctx, id)
 	switch {
 	case cove.CodeOf(err) == cove.NotFound:
-		return noSession(id)
+		return nil, noSession(id)
 	case err != nil:
-		return err
-	case s.Tenant != tenant || s.State != cove.Ended:
-		return noSession(id)
+		return nil, err
+	case s.Tenant != tenant:
+		return nil, noSession(id)
+	case s.State == cove.Ended:
+		return nil, gone(s)
+	case !e.shared():
+		return nil, noSession(id)
+	case s.Node == "" || s.Node == e.cfg.Node:
+		return e.adoptStopped(ctx, id)
 	}
-	return gone(s)
+	return nil, elsewhere(s.Node)
 }
 
 func noSession(id cove.ID) error {

@@ -25,6 +25,7 @@ type lease struct {
 	rec       cove.Session               // guarded by mu, as all below
 	sandbox   cove.Sandbox               // nil unless Running or Paused
 	resting   bool                       // it is being stopped: nothing new begins inside
+	doubt     bool                       // nobody knows whether the directory was told that it ended, or is nobody's
 	ending    bool                       // its time is up, and it is being paused or stopped for that
 	runsLines string                     // the shell of the sandbox
 	ticket    *admission.Ticket          // room at the gate; nil unless there is a sandbox
@@ -234,6 +235,9 @@ func failed(s *cove.Session) error {
 
 // gone is the answer for a session that has ended.
 func gone(s *cove.Session) error {
+	if s.Cause == cove.ReasonElsewhere {
+		return elsewhere("")
+	}
 	text := map[string]string{
 		cove.ReasonSessionExpired: "the session has expired",
 		cove.ReasonSessionClosed:  "the session was closed",
@@ -262,10 +266,11 @@ func (e *Engine) save(ctx context.Context, l *lease) error {
 	l.saved.Lock()
 	defer l.saved.Unlock()
 	l.mu.Lock()
+	l.rec.Memory = e.memoryOf(l.rec.Spec) // the settings may be others than when it was opened
 	rec := l.rec
 	rec.Spec = rec.Spec.Clone()
 	l.mu.Unlock()
-	if err := e.cfg.Store.PutSession(ctx, &rec); err != nil {
+	if err := e.putOwn(ctx, &rec); err != nil {
 		return err
 	}
 	l.change(func(s *cove.Session) { s.Version = rec.Version })

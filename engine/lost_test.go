@@ -83,3 +83,46 @@ func TestRoomOfTheDead(t *testing.T) {
 	close(p.last.died)
 	mustOpen(t, boss, cove.Spec{})
 }
+
+// leaky makes sandboxes that are lost while the first program runs in them.
+type leaky struct{ cove.Provider }
+
+func (p *leaky) Create(ctx context.Context, id cove.ID, spec cove.Spec) (cove.Sandbox, error) {
+	s, err := p.Provider.Create(ctx, id, spec)
+	if err != nil {
+		return nil, err
+	}
+	return &leakySandbox{s}, nil
+}
+
+type leakySandbox struct{ cove.Sandbox }
+
+func (s *leakySandbox) Start(ctx context.Context, cmd cove.Command) (cove.Process, error) {
+	proc, err := s.Sandbox.Start(ctx, cmd)
+	if err != nil {
+		return nil, err
+	}
+	return leakyProcess{proc}, nil
+}
+
+type leakyProcess struct{ cove.Process }
+
+func (p leakyProcess) Wait(ctx context.Context) (cove.Result, error) {
+	if _, err := p.Process.Wait(ctx); err != nil {
+		return cove.Result{}, err
+	}
+	return cove.Result{}, cove.Errorf(cove.NotFound, "the machine is gone").Reason(cove.ReasonNodeLost)
+}
+
+// TestSandboxLostWhileItRuns: nobody is told that nothing ran, whatever the provider
+// says, since that would have the program run again.
+func TestSandboxLostWhileItRuns(t *testing.T) {
+	w := newWorld(t)
+	p := w.open(func(c *engine.Config) { c.Providers = []cove.Provider{&leaky{c.Providers[0]}} }).As(boss)
+	s := mustOpen(t, p, cove.Spec{})
+	_, err := p.Processes(s.ID).Exec(t.Context(), cove.ExecRequest{Line: "true"})
+	wantCode(t, err, cove.Conflict, cove.ReasonNodeLost)
+	if cove.RemedyOf(err) == "" {
+		t.Errorf("nobody is told what to do: %v", err)
+	}
+}

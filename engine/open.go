@@ -22,13 +22,22 @@ func (e *Engine) getOrCreate(ctx context.Context, p cove.Principal, req cove.Ope
 	if err != nil {
 		return nil, err
 	}
-	for {
+	for tries := 0; ; tries++ {
 		l, mine, err := e.reserve(p, spec, id)
 		if err != nil {
 			return nil, err
 		}
 		if mine {
-			return e.create(ctx, l, req)
+			s, err := e.create(ctx, l, req)
+			held, nobodys := heldByNobody(err)
+			if !nobodys || tries >= mostAdoptions {
+				return s, err
+			}
+			if _, err := e.adoptStopped(ctx, held); err != nil {
+				return nil, err
+			}
+			id = cove.NewID()
+			continue
 		}
 		s, err := e.reuse(ctx, l, req, spec)
 		if !errors.Is(err, errVanished) {
@@ -36,6 +45,10 @@ func (e *Engine) getOrCreate(ctx context.Context, p cove.Principal, req cove.Ope
 		}
 	}
 }
+
+// mostAdoptions is how often a session that is nobody's is taken up for one request:
+// others may be faster, and give it away again.
+const mostAdoptions = 3
 
 // errVanished says that a session ended between finding it and using it.
 var errVanished = errors.New("the session ended meanwhile")
@@ -45,7 +58,7 @@ var errVanished = errors.New("the session ended meanwhile")
 func (e *Engine) reserve(p cove.Principal, spec cove.Spec, id cove.ID) (l *lease, mine bool, err error) {
 	now := time.Now()
 	rec := cove.Session{
-		ID: id, Tenant: p.Tenant, Owner: p.Name, Spec: spec, State: cove.Creating, Node: e.cfg.Node,
+		ID: id, Tenant: p.Tenant, Owner: p.Name, Spec: spec, State: cove.Creating, Node: e.cfg.Node, Memory: e.memoryOf(spec),
 		CreatedAt: now, LastActivity: now, ExpiresAt: now.Add(spec.Idle),
 	}
 	e.mu.Lock()
@@ -79,7 +92,14 @@ func (e *Engine) reuse(ctx context.Context, l *lease, req cove.OpenRequest, spec
 		return nil, err
 	}
 	defer l.giveTurn()
+	err := e.certain(l)
 	s := l.view()
+	switch {
+	case s.State == cove.Ended:
+		return nil, errVanished
+	case err != nil:
+		return nil, err
+	}
 	if cause, over := l.over(time.Now()); over || !s.State.Live() {
 		if s.State == cove.Failed {
 			cause = s.Cause
@@ -131,7 +151,10 @@ func asHeld(asked, resolved cove.Spec) cove.Spec {
 // create makes the sandbox of a reserved lease. It holds the lease's turn.
 func (e *Engine) create(ctx context.Context, l *lease, req cove.OpenRequest) (*cove.Session, error) {
 	defer l.giveTurn()
-	err := e.give(ctx, l, req.OnFull, req.OnQueue)
+	err := e.cordonedOff(ctx, l.view().Spec)
+	if err == nil {
+		err = e.give(ctx, l, req.OnFull, req.OnQueue)
+	}
 	if err != nil {
 		l.change(func(s *cove.Session) { s.State, s.Cause = cove.Ended, cove.ReasonSessionClosed })
 		e.forget(l)
@@ -166,6 +189,16 @@ func (e *Engine) give(ctx context.Context, l *lease, onFull cove.OnFull, told fu
 		return err
 	}
 	err = e.giveBy(ctx, l, by, ticket)
+	for e.fullElsewhere(err) {
+		ticket.Leave()
+		if err := e.awaitOthers(ctx, l, onFull, told, err); err != nil {
+			return err
+		}
+		if ticket, err = e.admit(ctx, l, onFull, told); err != nil {
+			return err
+		}
+		err = e.giveBy(ctx, l, by, ticket)
+	}
 	// Each time another one: there are not more of them than the order has names.
 	for range e.cfg.Fallback {
 		next, ok := e.another(ctx, s.Spec, by, err)
@@ -209,7 +242,7 @@ func (e *Engine) install(ctx context.Context, l *lease, provider cove.Provider, 
 		if err != nil || !s.Archived {
 			return sandbox, err
 		}
-		if err := e.restore(ctx, sandbox, s.ID); err != nil {
+		if err := e.restore(ctx, sandbox, s); err != nil {
 			e.destroy(ctx, sandbox)
 			return nil, err
 		}

@@ -108,6 +108,34 @@ func (e *Engine) removeArchives(ctx context.Context) (int64, error) {
 		}
 		n++
 	}
+	moved, err := e.removeMoving(ctx)
+	return n + moved, err
+}
+
+// removeMoving removes what sessions that have ended left where every node looks. One
+// that nobody knows is left alone: another node's may be between its archive and its
+// record, and a directory that lost its records must not lose files, too.
+func (e *Engine) removeMoving(ctx context.Context) (int64, error) {
+	var n int64
+	if e.cfg.Moving == nil {
+		return 0, nil
+	}
+	for id, err := range e.cfg.Moving.List(ctx) {
+		if err != nil {
+			return n, err
+		}
+		s, err := e.cfg.Store.GetSession(ctx, id)
+		if cove.CodeOf(err) == cove.NotFound || err == nil && s.State != cove.Ended {
+			continue
+		}
+		if err != nil {
+			return n, err
+		}
+		if err := e.cfg.Moving.Delete(ctx, id); err != nil {
+			return n, err
+		}
+		n++
+	}
 	return n, nil
 }
 

@@ -12,15 +12,17 @@ import (
 
 // probes remembers for a while what the providers said they can do.
 type probes struct {
-	list []cove.Provider
+	list  []cove.Provider
+	again refresher
 
 	mu   sync.Mutex
 	seen map[string]probed // guarded by mu
 }
 
 type probed struct {
-	caps cove.Capabilities
-	at   time.Time
+	caps   cove.Capabilities
+	at     time.Time
+	failed bool // since then it could not be asked
 }
 
 // probeAge is how long an answer holds, and probeTime how long one may take.
@@ -32,6 +34,7 @@ const (
 func (p *probes) init(list []cove.Provider) {
 	p.list = list
 	p.seen = map[string]probed{}
+	p.again.init()
 }
 
 func (p *probes) provider(name string) (cove.Provider, bool) {
@@ -67,7 +70,7 @@ func (p *probes) of(ctx context.Context, provider cove.Provider) (cove.Capabilit
 		return caps, cove.Wrap(cove.Unavailable, err, "provider %s cannot be probed", provider.Name()).Remedy("see cove doctor")
 	}
 	p.mu.Lock()
-	p.seen[provider.Name()] = probed{caps, time.Now()}
+	p.seen[provider.Name()] = probed{caps: caps, at: time.Now()}
 	p.mu.Unlock()
 	return caps, nil
 }

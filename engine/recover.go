@@ -17,7 +17,7 @@ import (
 // cause, and what nobody owns is removed.
 func (e *Engine) recover(ctx context.Context) error {
 	var all []*cove.Session
-	for s, err := range e.cfg.Store.Sessions(ctx, cove.SessionFilter{}) {
+	for s, err := range e.cfg.Store.Sessions(ctx, cove.SessionFilter{Node: e.ownNode()}) {
 		if err != nil {
 			return err
 		}
@@ -220,7 +220,9 @@ func (e *Engine) recoverRuns(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		cut = append(cut, r)
+		if e.onlyHere(r.Node) == nil {
+			cut = append(cut, r)
+		}
 	}
 	for _, r := range cut {
 		r.State, r.EndedAt = cove.RunFailed, time.Now()

@@ -29,6 +29,7 @@ func fill(s, def cove.Spec) cove.Spec {
 	or(&s.Workspace.Kind, def.Workspace.Kind)
 	or(&s.Workspace.Size, def.Workspace.Size)
 	or(&s.Workspace.Files, def.Workspace.Files)
+	or(&s.Workspace.Moves, def.Workspace.Moves)
 	or(&s.Require.Isolation, def.Require.Isolation)
 	if s.Network.Mode == "" {
 		s.Network = def.Network

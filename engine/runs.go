@@ -168,7 +168,11 @@ func (p runs) Wait(ctx context.Context, id cove.ID) (*cove.Run, error) {
 	return act(ctx, p.v, a, func(ctx context.Context, _ *step) (*cove.Run, error) {
 		live := p.live(id)
 		if live == nil {
-			return p.find(ctx, id)
+			rec, err := p.find(ctx, id)
+			if err == nil && rec.State == cove.RunRunning {
+				err = p.v.e.onlyHere(rec.Node)
+			}
+			return rec, err
 		}
 		select {
 		case <-live.ended:
@@ -195,7 +199,11 @@ func (p runs) live(id cove.ID) *liveRun {
 func (p runs) Delete(ctx context.Context, id cove.ID) error {
 	a := action{Action: cove.Action{Verb: cove.RunDelete}}
 	return actDone(ctx, p.v, a, func(ctx context.Context, _ *step) error {
-		if _, err := p.find(ctx, id); err != nil {
+		rec, err := p.find(ctx, id)
+		if err == nil && rec.State == cove.RunRunning {
+			err = p.v.e.onlyHere(rec.Node)
+		}
+		if err != nil {
 			return err
 		}
 		if live := p.live(id); live != nil {

@@ -126,7 +126,7 @@ func (e *Engine) saveFiles(ctx context.Context, l *lease, s *cove.Session, id co
 		return nil, lacks(l, cove.PowerSnapshot)
 	}
 	rec := &cove.Snapshot{
-		ID: id, Tenant: s.Tenant, Session: s.ID, Name: name,
+		ID: id, Tenant: s.Tenant, Session: s.ID, Name: name, Node: e.ownNode(),
 		Provider: s.Provider, Template: s.Spec.Template, CreatedAt: time.Now(), Pending: true,
 	}
 	// The record comes first: what a crash leaves of the files is found by it.
@@ -174,7 +174,7 @@ func (e *Engine) recoverSnapshots(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if rec.Pending {
+		if rec.Pending && e.onlyHere(rec.Node) == nil {
 			half = append(half, rec)
 		}
 	}
@@ -208,6 +208,9 @@ func (e *Engine) checkSnapshot(ctx context.Context, s *cove.Session, provider co
 	}
 	rec, err := e.snapshotOf(ctx, s.Tenant, id)
 	if err != nil {
+		return err
+	}
+	if err := e.onlyHere(rec.Node); err != nil {
 		return err
 	}
 	if rec.Provider != provider.Name() {
@@ -256,6 +259,12 @@ func (p snapshots) Delete(ctx context.Context, snapshot cove.ID) error {
 		e := p.v.e
 		rec, err := e.snapshotOf(ctx, p.v.p.Tenant, snapshot)
 		if err != nil {
+			return err
+		}
+		if e.leftBehind(ctx, rec.Node) {
+			return e.cfg.Store.DeleteSnapshot(ctx, rec.ID)
+		}
+		if err := e.onlyHere(rec.Node); err != nil {
 			return err
 		}
 		if err := e.dropSnapshot(ctx, rec); err != nil {

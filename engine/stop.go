@@ -84,7 +84,7 @@ func (e *Engine) archive(ctx context.Context, sandbox cove.Sandbox, s *cove.Sess
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
 	src := &roomed{r: r, left: room, room: s.Spec.Workspace.Size}
-	_, err = e.cfg.Archives.Put(ctx, s.ID, src)
+	_, err = e.archivesOf(s).Put(ctx, s.ID, src)
 	if src.err != nil {
 		return src.err
 	}
@@ -92,8 +92,8 @@ func (e *Engine) archive(ctx context.Context, sandbox cove.Sandbox, s *cove.Sess
 }
 
 // restore puts an archived workspace into a fresh sandbox.
-func (e *Engine) restore(ctx context.Context, sandbox cove.Sandbox, id cove.ID) (err error) {
-	r, err := e.cfg.Archives.Get(ctx, id)
+func (e *Engine) restore(ctx context.Context, sandbox cove.Sandbox, s *cove.Session) (err error) {
+	r, err := e.archivesOf(s).Get(ctx, s.ID)
 	if err != nil {
 		return unreadable(err)
 	}
@@ -148,7 +148,7 @@ func (e *Engine) wake(ctx context.Context, l *lease, onFull cove.OnFull, told fu
 	if err := e.save(ctx, l); err != nil {
 		return err
 	}
-	if err := e.cfg.Archives.Delete(ctx, s.ID); err != nil {
+	if err := e.archivesOf(s).Delete(ctx, s.ID); err != nil {
 		e.cfg.Logger.ErrorContext(ctx, "delete archive; the orphans task tries again", errAttr(err), sessionAttr(s.ID))
 	}
 	return nil
@@ -163,13 +163,21 @@ func (e *Engine) end(ctx context.Context, l *lease, cause string) error {
 	if was.State == cove.Ended {
 		return nil
 	}
-	l.change(func(s *cove.Session) {
-		s.State, s.Cause, s.EndedAt = cove.Ended, cause, time.Now()
-	})
-	if err := e.save(ctx, l); err != nil {
-		l.change(func(s *cove.Session) { s.State, s.Cause, s.EndedAt = was.State, was.Cause, was.EndedAt })
+	now := time.Now()
+	err := e.saveLast(ctx, l, func(s *cove.Session) { s.State, s.Cause, s.EndedAt = cove.Ended, cause, now })
+	if err != nil {
 		return err
 	}
+	e.dismantle(ctx, l, was)
+	e.forget(l)
+	e.tellSessionEnd(ctx, l)
+	return nil
+}
+
+// dismantle frees all that a lease has which is marked as ended. was is what it was
+// before.
+func (e *Engine) dismantle(ctx context.Context, l *lease, was *cove.Session) {
+	ctx = context.WithoutCancel(ctx)
 	l.endPrograms(ctx)
 	l.mu.Lock()
 	sandbox, ticket := l.sandbox, l.ticket
@@ -181,11 +189,16 @@ func (e *Engine) end(ctx context.Context, l *lease, cause string) error {
 	ticket.Leave()
 	l.dropOutputs()
 	if was.Archived {
-		if err := e.cfg.Archives.Delete(ctx, was.ID); err != nil {
+		if err := e.archivesOf(was).Delete(ctx, was.ID); err != nil {
 			e.cfg.Logger.ErrorContext(ctx, "delete archive; the orphans task tries again", errAttr(err), sessionAttr(was.ID))
 		}
 	}
-	e.forget(l)
-	e.tellSessionEnd(ctx, l)
-	return nil
+}
+
+// archivesOf is where the files of a session are kept while it is stopped.
+func (e *Engine) archivesOf(s *cove.Session) cove.Archives {
+	if e.moves(s) {
+		return e.cfg.Moving
+	}
+	return e.cfg.Archives
 }

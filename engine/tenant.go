@@ -95,6 +95,52 @@ func (t *tenants) put(ctx context.Context, rec cove.Tenant) error {
 	return nil
 }
 
+// reload looks up the bounds of a tenant, or of all that are known when name is "",
+// and what they have consumed on all nodes.
+func (t *tenants) reload(ctx context.Context, name string) error {
+	t.mu.Lock()
+	var names []string
+	for known := range t.known {
+		if name == "" || name == known {
+			names = append(names, known)
+		}
+	}
+	t.mu.Unlock()
+	var failed error
+	for _, name := range names {
+		rec, err := t.again(ctx, name)
+		var used cove.Consumption
+		if err == nil {
+			used, err = t.store.AddUsage(ctx, name, cove.Consumption{})
+		}
+		if err != nil {
+			failed = errors.Join(failed, err)
+			continue
+		}
+		t.mu.Lock()
+		k := t.known[name]
+		k.rec, k.used = *rec, used.Plus(k.unsaved)
+		t.mu.Unlock()
+	}
+	return failed
+}
+
+// again reads the record of a tenant once more. No record is ever removed: one that is
+// missing and was there before was lost, and is put back.
+func (t *tenants) again(ctx context.Context, name string) (*cove.Tenant, error) {
+	rec, err := t.store.GetTenant(ctx, name)
+	if cove.CodeOf(err) != cove.NotFound {
+		return rec, err
+	}
+	t.mu.Lock()
+	known := t.known[name].rec
+	t.mu.Unlock()
+	if known.Quota == (cove.Bounds{}) {
+		return &cove.Tenant{Name: name}, nil
+	}
+	return &known, t.store.PutTenant(ctx, &known)
+}
+
 // add books what a tenant consumed.
 func (t *tenants) add(name string, by cove.Consumption) {
 	t.mu.Lock()

@@ -2,6 +2,9 @@ package engine
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
 	"strings"
 	"sync"
 
@@ -60,6 +63,28 @@ func (t *threads) hold(ctx context.Context, k threadKey) (release func(), err er
 		}
 		close(mine)
 	}, nil
+}
+
+// hold is [threads.hold] among all nodes: a message of the same thread may be answered
+// at another one.
+func (c chats) hold(ctx context.Context, thread string) (release func(), err error) {
+	e, k := c.v.e, c.key(thread)
+	here, err := e.threads.hold(ctx, k)
+	if err != nil || !e.shared() || thread == "" {
+		return here, err
+	}
+	everywhere, err := e.cfg.Directory.Lock(ctx, k.lock())
+	if err != nil {
+		here()
+		return nil, err
+	}
+	return func() { everywhere(); here() }, nil
+}
+
+// lock is the name of a thread in a cluster. What callers called it stays with us.
+func (k threadKey) lock() string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d %s %d %s %s", len(k.tenant), k.tenant, len(k.owner), k.owner, k.thread))
+	return "chat:" + hex.EncodeToString(sum[:])
 }
 
 // inTurn returns ids for a message and its answer that sort after all of the thread.

@@ -59,6 +59,9 @@ func (e *Engine) checkVolumes(ctx context.Context, s *cove.Session) error {
 			continue
 		}
 		rec, err := e.volumeOf(ctx, s.Tenant, v.Name)
+		if err == nil {
+			err = e.onlyHere(rec.Node)
+		}
 		if err != nil {
 			return err
 		}

@@ -80,7 +80,7 @@ func (e *Engine) keepsVolumes() error {
 // makeVolume makes an empty volume under an id.
 func (e *Engine) makeVolume(ctx context.Context, tenant string, id cove.ID, name string) (*cove.SavedVolume, error) {
 	rec := &cove.SavedVolume{
-		ID: id, Tenant: tenant, Name: name, Limit: e.cfg.VolumeSize, Files: e.cfg.VolumeFiles, CreatedAt: time.Now(), Pending: true,
+		ID: id, Tenant: tenant, Name: name, Node: e.ownNode(), Limit: e.cfg.VolumeSize, Files: e.cfg.VolumeFiles, CreatedAt: time.Now(), Pending: true,
 	}
 	if err := e.reserveVolume(ctx, rec); err != nil {
 		return nil, err
@@ -146,7 +146,7 @@ func (e *Engine) removeHalfVolumes(ctx context.Context) (n int64, failed error) 
 		if err != nil {
 			return n, errors.Join(failed, err)
 		}
-		if !rec.Pending || !e.takeHalf(ctx, rec.ID) {
+		if !rec.Pending || e.onlyHere(rec.Node) != nil || !e.takeHalf(ctx, rec.ID) {
 			continue
 		}
 		err := e.dropVolume(ctx, rec)
@@ -237,6 +237,10 @@ func (p volumes) Delete(ctx context.Context, ref string) error {
 		if err := e.keepsVolumes(); err != nil {
 			return err
 		}
+		if rec, err := e.volumeOf(ctx, p.v.p.Tenant, ref); err == nil && e.leftBehind(ctx, rec.Node) {
+			st.outcome.Data = aboutVolume(rec)
+			return e.cfg.Store.DeleteVolume(ctx, rec.ID)
+		}
 		rec, err := e.markVolume(ctx, p.v.p.Tenant, ref)
 		if err != nil {
 			return err
@@ -262,7 +266,7 @@ func (e *Engine) markVolume(ctx context.Context, tenant, ref string) (*cove.Save
 	if err != nil {
 		return nil, err
 	}
-	if err := e.unheld(rec); err != nil {
+	if err := errors.Join(e.onlyHere(rec.Node), e.unheld(rec)); err != nil {
 		return nil, err
 	}
 	rec.Pending = true

@@ -37,8 +37,8 @@ type Config struct {
 	// of a server do. Whoever opens the directory next has them again; until then
 	// nobody ends those whose time is up.
 	Keep bool
-	// NoAutoRetry tells the caller of a session that has expired, instead of
-	// opening it again as package retry does.
+	// NoAutoRetry tells the caller of a session that has expired or was lost, instead
+	// of opening it again as package retry does.
 	NoAutoRetry bool
 	// Logger gets what the operator should know; nil means nobody does.
 	Logger *slog.Logger

@@ -36,7 +36,7 @@ type call struct {
 func calls() map[cove.Verb]call {
 	table := map[cove.Verb]call{}
 	for _, rows := range []map[cove.Verb]call{
-		sessionCalls(), networkCalls(), trialCalls(), processCalls(), fileCalls(), contextCalls(), snapshotCalls(), volumeCalls(), runCalls(), templateCalls(), linkCalls(), adminCalls(),
+		sessionCalls(), networkCalls(), trialCalls(), processCalls(), fileCalls(), contextCalls(), snapshotCalls(), volumeCalls(), runCalls(), templateCalls(), linkCalls(), adminCalls(), nodeCalls(),
 	} {
 		maps.Copy(table, rows)
 	}

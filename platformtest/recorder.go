@@ -38,6 +38,7 @@ func (r recorder) Chats() cove.Chats         { return chatRecorder{r.in.Chats(),
 func (r recorder) Templates() cove.Templates { return templateRecorder{r.in.Templates(), r.rec} }
 func (r recorder) Links() cove.Links         { return linkRecorder{r.in.Links(), r.rec} }
 func (r recorder) Admin() cove.Admin         { return adminRecorder{r.in.Admin(), r.rec} }
+func (r recorder) Nodes() cove.Nodes         { return nodeRecorder{r.in.Nodes(), r.rec} }
 
 type sessionRecorder struct {
 	in  cove.Sessions
@@ -416,4 +417,21 @@ func (r adminRecorder) Events(ctx context.Context, f cove.EventFilter) iter.Seq2
 
 func (r adminRecorder) Doctor(ctx context.Context) ([]cove.ProviderReport, error) {
 	return noted[[]cove.ProviderReport](r.rec, cove.AdminDoctor)(r.in.Doctor(ctx))
+}
+
+type nodeRecorder struct {
+	in  cove.Nodes
+	rec *record
+}
+
+func (r nodeRecorder) List(ctx context.Context) ([]cove.Node, error) {
+	return noted[[]cove.Node](r.rec, cove.NodeList)(r.in.List(ctx))
+}
+
+func (r nodeRecorder) Drain(ctx context.Context, node string) (*cove.Node, error) {
+	return noted[*cove.Node](r.rec, cove.NodeDrain)(r.in.Drain(ctx, node))
+}
+
+func (r nodeRecorder) Uncordon(ctx context.Context, node string) (*cove.Node, error) {
+	return noted[*cove.Node](r.rec, cove.NodeUncordon)(r.in.Uncordon(ctx, node))
 }

@@ -211,6 +211,7 @@ func groups() []group {
 		{"tasks", taskCases()},
 		{"events", eventCases()},
 		{"doctor", doctorCases()},
+		{"nodes", nodeCases()},
 		{"restart", restartCases()},
 	}
 }

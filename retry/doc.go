@@ -1,5 +1,6 @@
-// Package retry makes a session that has expired a matter of one answer, not of
-// an error: [On] returns a platform that opens the session anew and runs once more.
+// Package retry makes a session that has expired, or was lost, a matter of one
+// answer, not of an error: [On] returns a platform that opens the session anew and
+// runs once more.
 //
 //	p := retry.On(platform)
 //
@@ -8,15 +9,19 @@
 //
 // # What is tried again
 //
-// A program (Processes.Exec) or code (Contexts.Run) whose session has expired,
-// which is the reason session_expired and no other: the platform refused before
-// anything ran. The session is opened again by the request that opened it, and
-// the call is made once more in the new one. The answer has Recreated set and
-// Session names the new session, since files and variables may be gone.
+// A program (Processes.Exec) or code (Contexts.Run) whose session has expired or
+// was lost with what held it, such as a node that is gone: not_found with the
+// reason session_expired or node_lost, and no other. The platform refused before
+// anything ran. The session is opened again by the request that opened it,
+// wherever there is room, and the call is made once more in the new one. The answer
+// has Recreated set and Session names the new session, since files and variables
+// may be gone.
 //
 // Everything else is told to the caller as it is:
 //
-//   - another reason, such as session_closed or node_lost;
+//   - another reason, such as session_closed, or node_away and no_directory, which
+//     say that the session may be there still;
+//   - a sandbox that was lost while something ran in it, which is a conflict;
 //   - an answer that did not come: what a broken connection has done is unknown;
 //   - a session that was not opened here, that came from a fork, or whose
 //     request was forgotten to stay within 16 MiB of memory;

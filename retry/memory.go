@@ -56,7 +56,7 @@ func newMemory(room int) *memory {
 // opened again and again the newest counts.
 func (m *memory) opened(id cove.ID, req cove.OpenRequest) {
 	req.Spec = req.Spec.Clone()
-	// The key stands for the session that has expired, and who looked at the
+	// The key stands for the session that is gone, and who looked at the
 	// queue may have gone.
 	req.IdempotencyKey, req.OnQueue = "", nil
 	h := m.handle(id)
@@ -142,7 +142,7 @@ func (m *memory) change(id cove.ID, set func(*cove.Spec)) {
 	}
 }
 
-// renew opens a session in the place of one that expired, unless somebody else
+// renew opens a session in the place of one that is gone, unless somebody else
 // has done so, and returns its id.
 func (h *handle) renew(ctx context.Context, was cove.ID, open func(context.Context, cove.OpenRequest) (*cove.Session, error)) (cove.ID, error) {
 	select {

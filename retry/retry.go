@@ -54,22 +54,32 @@ func Reason(ctx context.Context) string {
 
 type reasonKey struct{}
 
-// expired reports whether err says that nothing ran because the session's time
-// was up, and says it in no other way.
-func expired(err error) bool {
-	return cove.CodeOf(err) == cove.NotFound && cove.ReasonOf(err) == cove.ReasonSessionExpired
+// gone are the reasons for which a session is opened anew, and what became of it.
+var gone = map[string]string{
+	cove.ReasonSessionExpired: "the session has expired",
+	cove.ReasonNodeLost:       "the session was lost with what held it",
+}
+
+// over returns why nothing ran, where err says that the session is gone by itself,
+// and "" where it says anything else.
+func over(err error) (reason string) {
+	if reason = cove.ReasonOf(err); cove.CodeOf(err) != cove.NotFound || gone[reason] == "" {
+		return ""
+	}
+	return reason
 }
 
 // once runs something in the session that id stands for, and once more in
-// another that is opened in its place where that one has expired and repeatable
+// another that is opened in its place where that one is gone and repeatable
 // says that nothing is lost by it. answer is the part of what run returned that
 // says where it ran.
 func once[T any](ctx context.Context, p platform, id cove.ID, repeatable func() bool, run func(context.Context, cove.ID) (T, error), answer func(T) *cove.Execution) (T, error) {
 	h, was := p.mem.handle(id), p.mem.now(id)
 	out, err := run(ctx, was)
-	retry := expired(err) && h != nil && repeatable()
+	reason := over(err)
+	retry := reason != "" && h != nil && repeatable()
 	if retry {
-		out, err = again(ctx, p, h, was, run)
+		out, err = again(ctx, p, h, was, reason, run)
 	}
 	if err == nil && (h.tell() || retry) {
 		answer(out).Recreated = true
@@ -77,9 +87,9 @@ func once[T any](ctx context.Context, p platform, id cove.ID, repeatable func() 
 	return out, err
 }
 
-// again runs what a session that expired refused, in one that is opened in its
+// again runs what a session that is gone refused, in one that is opened in its
 // place.
-func again[T any](ctx context.Context, p platform, h *handle, was cove.ID, run func(context.Context, cove.ID) (T, error)) (T, error) {
+func again[T any](ctx context.Context, p platform, h *handle, was cove.ID, reason string, run func(context.Context, cove.ID) (T, error)) (T, error) {
 	var none T
 	now, err := h.renew(ctx, was, func(ctx context.Context, req cove.OpenRequest) (*cove.Session, error) {
 		s, err := p.Platform.Sessions().Open(ctx, req)
@@ -89,19 +99,19 @@ func again[T any](ctx context.Context, p platform, h *handle, was cove.ID, run f
 		return s, err
 	})
 	if err != nil {
-		return none, notReopened(err)
+		return none, notReopened(err, reason)
 	}
-	return run(context.WithValue(ctx, reasonKey{}, cove.ReasonSessionExpired), now)
+	return run(context.WithValue(ctx, reasonKey{}, reason), now)
 }
 
-// notReopened is the error of a session that expired and could not be opened
+// notReopened is the error of a session that is gone and could not be opened
 // again: that of opening it, in a sentence that says why it was opened.
-func notReopened(err error) error {
+func notReopened(err error, reason string) error {
 	e, ok := errors.AsType[*cove.Error](err)
 	if !ok {
 		return err
 	}
 	c := *e
-	c.Message = "the session has expired, and a new one cannot be opened in its place: " + e.Message
+	c.Message = gone[reason] + ", and a new one cannot be opened in its place: " + e.Message
 	return &c
 }

@@ -108,6 +108,8 @@ func (c worldContexts) Run(_ context.Context, req cove.CodeRequest) (*cove.CodeR
 
 var errExpired = cove.Errorf(cove.NotFound, "the session has expired").Reason(cove.ReasonSessionExpired)
 
+var errLost = cove.Errorf(cove.NotFound, "the session was lost").Reason(cove.ReasonNodeLost)
+
 // expiring refuses sessions by their ids.
 func expiring(ids ...cove.ID) func(run, cove.ExecRequest) error {
 	return func(r run, _ cove.ExecRequest) error {
@@ -214,7 +216,11 @@ func TestWhatIsNotRepeated(t *testing.T) {
 	}{
 		"a broken connection": {err: broken},
 		"closed":              {err: cove.Errorf(cove.NotFound, "closed").Reason(cove.ReasonSessionClosed)},
-		"lost":                {err: cove.Errorf(cove.NotFound, "lost").Reason(cove.ReasonNodeLost)},
+		"lost while it ran":   {err: cove.Errorf(cove.Conflict, "lost").Reason(cove.ReasonNodeLost)},
+		"a node that is away": {err: cove.Errorf(cove.Unavailable, "away").Reason(cove.ReasonNodeAway)},
+		"a lost lease":        {err: cove.Errorf(cove.Unavailable, "fenced").Reason(cove.ReasonFenced)},
+		"no directory":        {err: cove.Errorf(cove.Unavailable, "settling").Reason(cove.ReasonNoDirectory)},
+		"a broken answer":     {err: cove.Errorf(cove.Unavailable, "broken").Reason(cove.ReasonNodeLost)},
 		"unknown":             {err: cove.Errorf(cove.NotFound, "unknown")},
 		"not ours":            {err: io.ErrUnexpectedEOF},
 		"a stream":            {err: errExpired, req: cove.ExecRequest{Stdin: io.LimitReader(strings.NewReader("x"), 1)}},
@@ -235,6 +241,31 @@ func TestWhatIsNotRepeated(t *testing.T) {
 		if len(w.runs) != 1 || len(w.opened) != 1 {
 			t.Errorf("%s: %d runs in %d sessions", name, len(w.runs), len(w.opened))
 		}
+	}
+}
+
+// TestLost: a session that was lost is opened again as one that expired is, and
+// who cannot have another is told what became of the first.
+func TestLost(t *testing.T) {
+	w := &world{exec: func(r run, _ cove.ExecRequest) error {
+		if r.Session == "1" {
+			return errLost
+		}
+		return nil
+	}}
+	p := retry.On(w)
+	id := open(t, p, cove.OpenRequest{Spec: cove.Spec{User: "u"}})
+	w.open = func(context.Context) error { return cove.Errorf(cove.Exhausted, "full") }
+	_, err := p.Processes(id).Exec(t.Context(), cove.ExecRequest{})
+	if text := cove.MessageOf(err); cove.CodeOf(err) != cove.Exhausted || !strings.HasPrefix(text, "the session was lost") || strings.Contains(text, "expired") {
+		t.Errorf("the error is %v", err)
+	}
+	w.open = nil
+	if x, err := p.Processes(id).Exec(t.Context(), cove.ExecRequest{}); err != nil || !x.Recreated || x.Session != "2" {
+		t.Errorf("%+v, %v", x, err)
+	}
+	if last := w.runs[len(w.runs)-1]; last.Reason != cove.ReasonNodeLost || w.opened[1].Spec.User != "u" {
+		t.Errorf("the repeated call is %+v, in what %+v opened", last, w.opened[1])
 	}
 }
 

@@ -82,6 +82,10 @@ func (c *call) respond(err error) {
 	switch p.Status {
 	case http.StatusTooManyRequests:
 		h.Set("Retry-After", strconv.Itoa(retryAfter(p.Details)))
+	case http.StatusServiceUnavailable:
+		if _, ok := p.Details["retry_after"]; ok { // of others nobody knows when they are over
+			h.Set("Retry-After", strconv.Itoa(retryAfter(p.Details)))
+		}
 	case http.StatusUnauthorized:
 		h.Set("WWW-Authenticate", `Bearer realm="cove"`)
 	}

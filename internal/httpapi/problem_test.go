@@ -79,6 +79,27 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
+// TestRetryAfterOfWhatIsAway: it is said where somebody knows it, and comes out at
+// the other end.
+func TestRetryAfterOfWhatIsAway(t *testing.T) {
+	r := serve(t)
+	for want, value := range map[string]any{"": nil, "7": 7, "2": 1.5} {
+		err := cove.Errorf(cove.Unavailable, "the node is away").Reason(cove.ReasonNodeAway)
+		if value != nil {
+			err = err.With("retry_after", value)
+		}
+		r.fake.fail = err
+		a := r.send(http.MethodGet, "/api/stats", "")
+		if got := a.header.Get("Retry-After"); a.status != 503 || got != want {
+			t.Errorf("%v: %d with Retry-After %q, want %q", value, a.status, got, want)
+		}
+		_, got := r.client.Admin().Stats(t.Context())
+		if e, ok := errors.AsType[*cove.Error](got); !ok || e.Details["retry_after"] != value || cove.ReasonOf(got) != cove.ReasonNodeAway {
+			t.Errorf("the error came back as %v", got)
+		}
+	}
+}
+
 func TestDetailsThatAreNotJSON(t *testing.T) {
 	r := serve(t)
 	r.fake.fail = cove.Errorf(cove.Conflict, "x").With("broken", func() {})

@@ -140,7 +140,7 @@ var areas = []struct {
 	{"Programs on trial", regexp.MustCompile(`/trial\b`)},
 	{"Questions to data", regexp.MustCompile(`^/api/(runs|datasets|chat|threads)`)},
 	{"Keys, tenants and the journal", regexp.MustCompile(`^/api/(keys|tenants|events)`)},
-	{"Looking after the platform", regexp.MustCompile(`^/api/(stats|doctor|volumes|templates|analyze|verify|maintenance)`)},
+	{"Looking after the platform", regexp.MustCompile(`^/api/(stats|doctor|nodes|volumes|templates|analyze|verify|maintenance)`)},
 	{"Without a key", regexp.MustCompile(`^/(health|ready|api/v1/health)?$`)},
 	{"Everything else", regexp.MustCompile(``)},
 }

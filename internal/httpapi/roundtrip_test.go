@@ -88,7 +88,7 @@ func withStdin(r cove.ExecRequest, text string) cove.ExecRequest {
 
 func trips() map[cove.Verb]trip {
 	all := map[cove.Verb]trip{}
-	for _, part := range []map[cove.Verb]trip{sessionTrips(), trialTrips(), processTrips(), fileTrips(), contextTrips(), linkTrips(), volumeTrips(), dataTrips(), adminTrips()} {
+	for _, part := range []map[cove.Verb]trip{sessionTrips(), trialTrips(), processTrips(), fileTrips(), contextTrips(), linkTrips(), volumeTrips(), dataTrips(), adminTrips(), nodeTrips()} {
 		maps.Copy(all, part)
 	}
 	return all
@@ -97,7 +97,7 @@ func trips() map[cove.Verb]trip {
 type ctxt = context.Context
 
 func sessionTrips() map[cove.Verb]trip {
-	filter := cove.SessionFilter{Project: "p", User: "u&x", Thread: "t", State: cove.Running, Metadata: map[string]string{"k": "v=w"}}
+	filter := cove.SessionFilter{Project: "p", User: "u&x", Thread: "t", State: cove.Running, Node: "n.1", Metadata: map[string]string{"k": "v=w"}}
 	asked := filter
 	asked.Limit = 501
 	return map[cove.Verb]trip{
@@ -261,7 +261,7 @@ func forgetKey(result any) {
 // What the platform notes down for itself does not travel.
 var same = cmp.Options{
 	cmpopts.EquateEmpty(), cmpopts.IgnoreUnexported(cove.ExecRequest{}),
-	cmpopts.IgnoreFields(cove.Session{}, "Counted"), cmpopts.IgnoreFields(cove.RunRequest{}, "IdempotencyKey"), cmpopts.IgnoreFields(cove.Snapshot{}, "Pending"), cmpopts.IgnoreFields(cove.SavedVolume{}, "Pending"),
+	cmpopts.IgnoreFields(cove.Session{}, "Counted", "Memory"), cmpopts.IgnoreFields(cove.RunRequest{}, "IdempotencyKey"), cmpopts.IgnoreFields(cove.Snapshot{}, "Pending"), cmpopts.IgnoreFields(cove.SavedVolume{}, "Pending"),
 	cmpopts.IgnoreFields(cove.Table{}, "Stamp", "Source"),
 }
 
@@ -304,6 +304,12 @@ func lose(v any, lost func(any)) any {
 		lost(&v)
 		return v
 	case []cove.Message:
+		lost(&v)
+		return v
+	case *cove.Node:
+		lost(&v)
+		return v
+	case []cove.Node:
 		lost(&v)
 		return v
 	}

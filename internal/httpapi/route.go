@@ -107,6 +107,6 @@ func table() []route {
 		sessionRoutes(), networkRoutes(), snapshotRoutes(), volumeRoutes(), trialRoutes(), executeRoutes(), processRoutes(), codeRoutes(),
 		fileRoutes(), uploadRoutes(), portRoutes(), linkRoutes(), consoleRoutes(), adminRoutes(), templateRoutes(), toolRoutes(), agentToolRoutes(), taskRoutes(), runRoutes(),
 		datasetRoutes(), chatRoutes(),
-		healthRoutes(), metricRoutes(),
+		nodeRoutes(), healthRoutes(), metricRoutes(),
 	)
 }

@@ -25,6 +25,7 @@ func sessionRoutes() []route {
 			{name: "user_id", kind: word, doc: "only those of this user"},
 			{name: "thread_id", kind: word, doc: "only those of this thread"},
 			{name: "status", kind: word, doc: "only those in this state"},
+			{name: "node_id", kind: word, doc: "only those of this node"},
 			{name: "label", kind: word, many: true, doc: "only those with this metadata, as name=value"},
 		}, pageParams...)},
 		{method: http.MethodGet, pattern: one, summary: "Get a session", deed: get((*call).getSession)},
@@ -94,7 +95,7 @@ func (c *call) list() (wire.Page[wire.Session], error) {
 	limit := c.pageSize()
 	f := cove.SessionFilter{
 		Project: c.query.text("project_name"), User: c.query.text("user_id"), Thread: c.query.text("thread_id"),
-		State: cove.State(c.query.text("status")), After: cove.ID(c.query.text("cursor")), Limit: limit + 1,
+		State: cove.State(c.query.text("status")), Node: c.query.text("node_id"), After: cove.ID(c.query.text("cursor")), Limit: limit + 1,
 	}
 	if f.State != "" && !slices.Contains(cove.States(), f.State) {
 		return wire.Page[wire.Session]{}, cove.InvalidField("status", "%.40q is unknown; use creating, running, paused, stopped or error", string(f.State))

@@ -12,7 +12,7 @@ import (
 )
 
 // retryHeader is what a client sends with an action that it tries again in a
-// new session, because the old one had expired.
+// new session, because the old one had expired or was lost.
 const retryHeader = "Cove-Retry"
 
 // retry marks the context of such a request.

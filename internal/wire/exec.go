@@ -113,7 +113,7 @@ type Execution struct {
 	Provider        string        `json:"provider"`
 	PID             cove.PID      `json:"pid,omitempty" jsonschema:"of a background program"`
 	SessionID       cove.ID       `json:"session_id" jsonschema:"where it ran"`
-	Recreated       bool          `json:"session_recreated,omitempty" jsonschema:"the session had expired and a client that retries opened this one in its place: files may be gone"`
+	Recreated       bool          `json:"session_recreated,omitempty" jsonschema:"the session had expired or was lost, and a client that retries opened this one in its place: files may be gone"`
 	Cost            *cove.Cost    `json:"cost_estimate,omitempty" jsonschema:"what the provider asks for this, about; left out where the server knows no prices"`
 }
 
@@ -146,5 +146,6 @@ func (w Execution) Cove() *cove.Execution {
 }
 
 // RetryHeader marks a request that a client makes again because of the reason in
-// it, so that a server can count such requests. It changes nothing else.
+// it, session_expired or node_lost, so that a server can count such requests. It
+// changes nothing else.
 const RetryHeader = "Cove-Retry"

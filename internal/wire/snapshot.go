@@ -37,6 +37,7 @@ type Snapshot struct {
 	Template   string     `json:"template"`
 	SizeBytes  cove.Bytes `json:"size_bytes"`
 	Tenant     string     `json:"tenant"`
+	NodeID     string     `json:"node_id,omitempty" jsonschema:"which one has the files, where there are several"`
 	CreatedAt  time.Time  `json:"created_at"`
 }
 
@@ -44,7 +45,7 @@ type Snapshot struct {
 func SnapshotOf(s *cove.Snapshot) Snapshot {
 	return Snapshot{
 		SnapshotID: s.ID, SessionID: s.Session, Name: s.Name, Provider: s.Provider, Template: s.Template,
-		SizeBytes: s.Size, Tenant: s.Tenant, CreatedAt: s.CreatedAt,
+		SizeBytes: s.Size, Tenant: s.Tenant, NodeID: s.Node, CreatedAt: s.CreatedAt,
 	}
 }
 
@@ -52,6 +53,6 @@ func SnapshotOf(s *cove.Snapshot) Snapshot {
 func (w Snapshot) Cove() *cove.Snapshot {
 	return &cove.Snapshot{
 		ID: w.SnapshotID, Tenant: w.Tenant, Session: w.SessionID, Name: w.Name, Provider: w.Provider, Template: w.Template,
-		Size: w.SizeBytes, CreatedAt: w.CreatedAt,
+		Node: w.NodeID, Size: w.SizeBytes, CreatedAt: w.CreatedAt,
 	}
 }

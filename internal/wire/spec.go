@@ -40,6 +40,7 @@ type Workspace struct {
 	Kind   cove.WorkspaceKind `json:"kind,omitempty" jsonschema:"memory or disk"`
 	SizeMB *float64           `json:"size_mb,omitempty" jsonschema:"enforced or refused"`
 	Files  *int64             `json:"files,omitempty" jsonschema:"how many files, enforced or refused"`
+	Moves  bool               `json:"moves,omitempty" jsonschema:"the files of a stopped session are kept where every node finds them, so that another one can start it"`
 }
 
 // SpecOf returns the form of s. Floors are not part of it.
@@ -55,7 +56,7 @@ func SpecOf(s cove.Spec) Spec {
 		w.Network = &s.Network
 	}
 	if s.Workspace != (cove.Workspace{}) {
-		w.Workspace = &Workspace{Kind: s.Workspace.Kind, Files: unlessZero(s.Workspace.Files)}
+		w.Workspace = &Workspace{Kind: s.Workspace.Kind, Files: unlessZero(s.Workspace.Files), Moves: s.Workspace.Moves}
 		if s.Workspace.Size != 0 {
 			w.Workspace.SizeMB = new(megabytes(s.Workspace.Size))
 		}
@@ -112,7 +113,7 @@ func (w *Workspace) cove() (cove.Workspace, error) {
 	if err != nil {
 		return cove.Workspace{}, err
 	}
-	s := cove.Workspace{Kind: w.Kind, Files: files}
+	s := cove.Workspace{Kind: w.Kind, Files: files, Moves: w.Moves}
 	if w.SizeMB != nil {
 		if s.Size = fromMegabytes(*w.SizeMB); s.Size <= 0 {
 			return s, cove.InvalidField("workspace.size_mb", "%s is not a size; use a number of megabytes above 0", trim(*w.SizeMB))

@@ -80,7 +80,7 @@ func TestAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]any{
-		"snapshot_id": "7", "session_id": "7", "name": "7", "provider": "7", "template": "7", "size_bytes": 1.0, "tenant": "7", "created_at": "2026-01-02T03:04:05Z",
+		"snapshot_id": "7", "session_id": "7", "name": "7", "node_id": "7", "provider": "7", "template": "7", "size_bytes": 1.0, "tenant": "7", "created_at": "2026-01-02T03:04:05Z",
 	}
 	if diff := cmp.Diff(any(want), got); diff != "" {
 		t.Error(diff)

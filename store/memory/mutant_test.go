@@ -39,6 +39,9 @@ var mutants = map[string]func(*memory.Store) cove.Store{
 	"no after": func(s *memory.Store) cove.Store {
 		return lists{Store: s, before: func(f *cove.SessionFilter) { f.After = "" }}
 	},
+	"no node": func(s *memory.Store) cove.Store {
+		return lists{Store: s, before: func(f *cove.SessionFilter) { f.Node = "" }}
+	},
 	"no labels": func(s *memory.Store) cove.Store {
 		return lists{Store: s, before: func(f *cove.SessionFilter) { f.Metadata = nil }}
 	},

@@ -10,10 +10,10 @@ import (
 )
 
 const (
-	takeClaim = `INSERT INTO claim (tenant, key, digest, result, expires_at) VALUES (?, ?, ?, ?, ?)
-		ON CONFLICT (tenant, key) DO UPDATE SET digest = excluded.digest, result = excluded.result, expires_at = excluded.expires_at
+	takeClaim = `INSERT INTO claim (tenant, key, digest, result, node, expires_at) VALUES (?, ?, ?, ?, ?, ?)
+		ON CONFLICT (tenant, key) DO UPDATE SET digest = excluded.digest, result = excluded.result, node = excluded.node, expires_at = excluded.expires_at
 		WHERE claim.expires_at <= ?`
-	selectClaim = `SELECT digest, result, expires_at FROM claim WHERE tenant = ? AND key = ?`
+	selectClaim = `SELECT digest, result, node, expires_at FROM claim WHERE tenant = ? AND key = ?`
 	setClaim    = `UPDATE claim SET result = ? WHERE tenant = ? AND key = ?`
 	dropClaim   = `DELETE FROM claim WHERE tenant = ? AND key = ?`
 	// More than one is dropped for each that is taken, so that they do not pile up.
@@ -33,7 +33,7 @@ func (s *Store) TakeClaim(ctx context.Context, c cove.Claim, now time.Time) (*co
 	}
 	var held *cove.Claim
 	err := s.writer.within(ctx, func(ctx context.Context, tx *sql.Tx) error {
-		res, err := tx.ExecContext(ctx, takeClaim, c.Tenant, c.Key, c.Digest, string(c.Result), expires.Format(stamp), at)
+		res, err := tx.ExecContext(ctx, takeClaim, c.Tenant, c.Key, c.Digest, string(c.Result), c.Node, expires.Format(stamp), at)
 		if err != nil {
 			return fmt.Errorf("take claim: %w", err)
 		}
@@ -53,7 +53,7 @@ func (s *Store) TakeClaim(ctx context.Context, c cove.Claim, now time.Time) (*co
 func readClaim(ctx context.Context, tx *sql.Tx, tenant, key string) (*cove.Claim, error) {
 	c := &cove.Claim{Tenant: tenant, Key: key}
 	var expires string
-	if err := tx.QueryRowContext(ctx, selectClaim, tenant, key).Scan(&c.Digest, &c.Result, &expires); err != nil {
+	if err := tx.QueryRowContext(ctx, selectClaim, tenant, key).Scan(&c.Digest, &c.Result, &c.Node, &expires); err != nil {
 		return nil, fmt.Errorf("read claim: %w", err)
 	}
 	var err error

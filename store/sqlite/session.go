@@ -83,10 +83,13 @@ func (s *Store) Sessions(ctx context.Context, f cove.SessionFilter) iter.Seq2[*c
 		// session of the tenant to find the few of a thread.
 		q.table = "session INDEXED BY session_key"
 	}
-	if len(f.Metadata) == 0 {
+	if len(f.Metadata) == 0 && f.Node == "" {
 		return list[cove.Session](ctx, s, q, nil)
 	}
 	return list(ctx, s, q, func(rec *cove.Session) bool {
+		if f.Node != "" && f.Node != rec.Node {
+			return false
+		}
 		for k, v := range f.Metadata {
 			if rec.Spec.Metadata[k] != v {
 				return false

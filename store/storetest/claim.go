@@ -14,6 +14,7 @@ var claimCases = []testCase{
 	{"Drop", claimDrop},
 	{"Apart", claimApart},
 	{"Many", claimMany},
+	{"Node", claimNode},
 }
 
 func claim(tenant, key string) cove.Claim {
@@ -121,4 +122,19 @@ func claimMany(t *testing.T, s cove.Store) {
 	for i := range n / 2 {
 		taken(t, s, claim("acme", fmt.Sprint(i)), now)
 	}
+}
+
+// claimNode keeps who works on a claim, whatever else is done to it.
+func claimNode(t *testing.T, s cove.Store) {
+	c := claim("acme", "k")
+	c.Node = "n1"
+	taken(t, s, c, epoch)
+	heldBy(t, s, otherThan(claim("acme", "k")), epoch, c)
+	ok(t, s.SetClaim(t.Context(), "acme", "k", "made"))
+	c.Result = "made"
+	heldBy(t, s, otherThan(c), epoch, c)
+	next := c
+	next.Node, next.Result, next.ExpiresAt = "n2", "", c.ExpiresAt.Add(time.Hour)
+	taken(t, s, next, c.ExpiresAt)
+	heldBy(t, s, c, c.ExpiresAt, next)
 }

@@ -13,6 +13,7 @@ var listCases = []testCase{
 	{"Filter", listFilter},
 	{"OrderAndPages", listPages},
 	{"Metadata", listMetadata},
+	{"Node", listNode},
 	{"WriteWhileReading", listWrite},
 	{"Nested", listNested},
 	{"Break", listBreak},
@@ -41,9 +42,9 @@ func listFilter(t *testing.T, s cove.Store) {
 		session("d", held("ann", "1"), inState(cove.Failed)),
 		session("e", held("ann", "1"), inState(cove.Ended)),
 		session("f", func(s *cove.Session) { s.Tenant = "globex" }),
-		session("g", inState(cove.Ended), func(s *cove.Session) { s.Tenant, s.Spec.Project = "globex", "apollo" }),
-		session("h", inState(cove.Stopped)),
-		session("i", inState(cove.Creating)),
+		session("g", inState(cove.Ended), onNode("n1"), func(s *cove.Session) { s.Tenant, s.Spec.Project = "globex", "apollo" }),
+		session("h", inState(cove.Stopped), onNode("n1")),
+		session("i", inState(cove.Creating), onNode("n2")),
 	} {
 		ok(t, s.PutSession(t.Context(), rec))
 	}
@@ -71,6 +72,13 @@ func listFilter(t *testing.T, s cove.Store) {
 		{cove.SessionFilter{State: cove.Ended, Tenant: "acme"}, "e"},
 		{cove.SessionFilter{State: cove.Ended, User: "ann", Thread: "1"}, "e"},
 		{cove.SessionFilter{State: cove.Ended, Project: "apollo"}, "g"},
+		{cove.SessionFilter{Node: "n1"}, "h"},
+		{cove.SessionFilter{Node: "n2", Tenant: "acme", State: cove.Creating}, "i"},
+		{cove.SessionFilter{Node: "n2", State: cove.Stopped}, ""},
+		{cove.SessionFilter{Node: "n2", Tenant: "globex"}, ""},
+		{cove.SessionFilter{Node: "n1", State: cove.Ended}, "g"},
+		{cove.SessionFilter{Node: "n"}, ""},
+		{cove.SessionFilter{Node: "n1", After: "h"}, ""},
 		{cove.SessionFilter{User: "an%"}, ""},
 		{cove.SessionFilter{User: "ANN"}, ""},
 		{cove.SessionFilter{After: "c"}, "dfhi"},
@@ -133,6 +141,29 @@ func listMetadata(t *testing.T, s cove.Store) {
 	same(t, list(cove.SessionFilter{Metadata: seven, State: cove.Ended}), []cove.ID{numbered(67)})
 	same(t, list(cove.SessionFilter{Metadata: map[string]string{"n": "7", "all": "no"}}), []cove.ID{})
 	same(t, len(list(cove.SessionFilter{Metadata: map[string]string{"n": ""}})), 0)
+}
+
+// listNode follows sessions from node to node, among more than fit on a page.
+func listNode(t *testing.T, s cove.Store) {
+	for i := range many {
+		ok(t, s.PutSession(t.Context(), session(numbered(i), onNode(fmt.Sprint("n", i%2)))))
+	}
+	list := func(node string) []cove.ID {
+		return ids(all(t, s.Sessions(t.Context(), cove.SessionFilter{Node: node})))
+	}
+	same(t, len(list("n0")), many/2)
+	rec, err := s.GetSession(t.Context(), numbered(1))
+	ok(t, err)
+	for _, node := range []string{"n0", "", "n2"} {
+		rec.Node = node
+		ok(t, s.PutSession(t.Context(), rec))
+		same(t, len(list("n1")), many/2-1)
+	}
+	same(t, list("n2"), []cove.ID{numbered(1)})
+	same(t, len(list("n0")), many/2)
+	same(t, len(list("")), many)
+	ok(t, s.DeleteSession(t.Context(), numbered(1)))
+	same(t, list("n2"), []cove.ID{})
 }
 
 // listWrite changes every record while it is being listed. What was there all

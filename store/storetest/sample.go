@@ -30,12 +30,16 @@ func inState(state cove.State) func(*cove.Session) {
 	return func(s *cove.Session) { s.State = state }
 }
 
+func onNode(node string) func(*cove.Session) {
+	return func(s *cove.Session) { s.Node = node }
+}
+
 func fullSpec() cove.Spec {
 	return cove.Spec{
 		Provider: "local", Template: "python", Flavor: "small", Project: "apollo", User: "ann", Thread: "t-1",
 		Resources: cove.Resources{CPUs: 1.5, Memory: cove.GiB, PIDs: 64},
 		Network:   cove.Network{Mode: cove.NetworkAllow, Allow: []string{"pypi.org"}, Secrets: []string{"token"}},
-		Workspace: cove.Workspace{Kind: cove.WorkspaceMemory, Size: 64 * cove.MiB, Files: 1000},
+		Workspace: cove.Workspace{Kind: cove.WorkspaceMemory, Size: 64 * cove.MiB, Files: 1000, Moves: true},
 		Volumes:   []cove.Volume{{Source: "/srv/data", Target: "/data", Write: true}, {Name: "data", Target: "/shared"}},
 		Env:       map[string]string{"A": "1", "B": "<&>\u2028\""},
 		Policy:    "agent-bash",
@@ -57,7 +61,7 @@ func fullSession(id cove.ID) *cove.Session {
 			Boundary: cove.BoundaryNamespaces, Network: cove.Hard, Memory: cove.Hard,
 			CPU: cove.Soft, PIDs: cove.Hard, Disk: cove.Soft, Files: cove.Absent,
 		},
-		Instead: "gvisor", Node: "n1", CreatedAt: epoch, LastActivity: epoch.Add(time.Second),
+		Instead: "gvisor", Node: "n1", Memory: cove.GiB, CreatedAt: epoch, LastActivity: epoch.Add(time.Second),
 		ExpiresAt: epoch.Add(time.Hour), EndedAt: epoch.Add(2 * time.Hour), Archived: true, LastPID: 42, Counted: []cove.PID{7, 9},
 	}
 }
@@ -92,12 +96,12 @@ func fullUsage() cove.Consumption {
 func fullSnapshot(id cove.ID) *cove.Snapshot {
 	return &cove.Snapshot{
 		ID: id, Tenant: "acme", Session: cove.NewID(), Name: "before", Provider: "local", Template: "python",
-		Size: 12345, CreatedAt: epoch, Pending: true,
+		Node: "n1", Size: 12345, CreatedAt: epoch, Pending: true,
 	}
 }
 
 func fullVolume(id cove.ID) *cove.SavedVolume {
-	return &cove.SavedVolume{ID: id, Tenant: "acme", Name: "data", Limit: cove.GiB, Files: 1000, CreatedAt: epoch, Pending: true}
+	return &cove.SavedVolume{ID: id, Tenant: "acme", Name: "data", Node: "n1", Limit: cove.GiB, Files: 1000, CreatedAt: epoch, Pending: true}
 }
 
 func fullRun(id cove.ID) *cove.Run {

@@ -15,6 +15,11 @@ from cove._async.stream import pause
 from serving import Peer, Server, ok
 
 
+def problem(status: int, form: "dict[str, str]") -> bytes:
+    """An answer that says what went wrong."""
+    return ok(json.dumps(form).encode(), "application/problem+json").replace(b" 200 ", b" %d " % status)
+
+
 class Strangers(unittest.IsolatedAsyncioTestCase):
     async def told(self, answer: bytes, path: str = "/api/stats", **connect: Any) -> CoveError:
         """What a caller is told of an answer."""
@@ -104,6 +109,50 @@ class Strangers(unittest.IsolatedAsyncioTestCase):
                 warnings.simplefilter("ignore")
                 await client.stats()
         self.assertIn("the server is version v9.2.0", caught.exception.remedy)
+
+    async def lost(self, code: str, reason: str, reopened: bool = True) -> "tuple[Peer, AsyncSandbox]":
+        """A server whose first session is refused with a reason, and one in it."""
+        opened: List[str] = []
+
+        def answer(head: str) -> bytes:
+            if head.startswith("POST /api/sandboxes "):
+                opened.append("s%d" % (len(opened) + 1))
+                if len(opened) == 2 and not reopened:
+                    return problem(429, {"code": "exhausted", "error": "there is no room"})
+                return ok(json.dumps({"session_id": opened[-1], "status": "running"}).encode())
+            if head.startswith("POST /api/sandboxes/s1/"):
+                return problem(404 if code == "not_found" else 503, {"code": code, "reason": reason, "error": "it is gone"})
+            return ok(json.dumps({"exit_code": 0, "status": "success", "outcome": "exited", "session_id": "s2"}).encode())
+
+        peer = Peer(answer)
+        self.addCleanup(peer.close)
+        return peer, await AsyncSandbox.create(url=peer.url, api_key="key")
+
+    async def test_a_session_that_was_lost_is_opened_again(self) -> None:
+        for reason in ("node_lost", "session_expired"):
+            peer, sandbox = await self.lost("not_found", reason)
+            x = await sandbox.commands.run("true")
+            self.assertEqual((x.session_recreated, x.session_id, sandbox.sandbox_id), (True, "s2", "s2"))
+            self.assertFalse((await sandbox.commands.run("true")).session_recreated)
+            await sandbox.aclose()
+            self.assertEqual(len([head for head in peer.heads if f"Cove-Retry: {reason}" in head]), 2)
+
+    async def test_what_may_be_there_still_is_not(self) -> None:
+        for code, reason in (("unavailable", "node_away"), ("unavailable", "no_directory"), ("unavailable", "node_lost"), ("conflict", "node_lost"), ("not_found", "session_closed")):
+            peer, sandbox = await self.lost(code, reason)
+            with self.assertRaises(CoveError) as caught:
+                await sandbox.commands.run("true")
+            await sandbox.aclose()
+            self.assertEqual((caught.exception.code, caught.exception.reason), (code, reason))
+            self.assertEqual(len([head for head in peer.heads if head.startswith("POST /api/sandboxes ")]), 1)
+
+    async def test_no_room_for_one_in_the_place_of_a_lost_one(self) -> None:
+        _, sandbox = await self.lost("not_found", "node_lost", reopened=False)
+        with self.assertRaises(CoveError) as caught:
+            await sandbox.commands.run("true")
+        await sandbox.aclose()
+        self.assertEqual(caught.exception.code, "exhausted")
+        self.assertTrue(caught.exception.message.startswith("the session was lost with what held it, and a new one"), caught.exception.message)
 
     async def test_a_stream_that_is_silent(self) -> None:
         head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"

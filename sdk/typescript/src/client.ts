@@ -39,7 +39,7 @@ export class SandboxClient implements AsyncDisposable {
     return sandbox.info;
   }
 
-  /** execute runs a command in a session. One that has expired is opened again, unless autoRetry is false; the answer says so. */
+  /** execute runs a command in a session. One that has expired or was lost is opened again, unless autoRetry is false; the answer says so. */
   async execute(sessionId: string, command: Command, options: RunOptions = {}): Promise<Execution> {
     const sandbox = await this.sandbox(sessionId, options.signal);
     const result = await sandbox.commands.run(command, options);

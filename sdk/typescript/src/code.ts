@@ -29,7 +29,7 @@ export interface CodeOptions extends CallOptions {
   env?: Record<string, string>;
   /** What becomes of Python code that imports os, subprocess and the like; only stricter than the server's setting. */
   imports?: "off" | "warn" | "block";
-  /** Whether a sandbox that has expired is opened again for it; never for code in a context that was named. */
+  /** Whether a sandbox that has expired or was lost is opened again for it; never for code in a context that was named. */
   autoRetry?: boolean;
 }
 

@@ -22,7 +22,7 @@ export interface CommandOptions extends CallOptions {
   maxOutput?: number | string;
   /** What the program reads. A stream follows as it comes. */
   stdin?: Content;
-  /** Whether a sandbox that has expired is opened again for it. Left out, what the connection was told. */
+  /** Whether a sandbox that has expired or was lost is opened again for it. Left out, what the connection was told. */
   autoRetry?: boolean;
 }
 

@@ -62,7 +62,7 @@ export class Execution {
   readonly pid: number | undefined;
   /** Where it ran. */
   readonly sandboxId: string;
-  /** The sandbox had expired and this is a new one: files may be gone. */
+  /** The sandbox had expired or was lost, and this is a new one: files may be gone. */
   recreated: boolean;
 
   constructor(f: ExecutionForm) {

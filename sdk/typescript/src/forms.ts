@@ -54,7 +54,8 @@ export interface SandboxSpec {
   metadata?: Record<string, string>;
   network?: Network;
   volumes?: Volume[];
-  workspace?: { kind?: "memory" | "disk"; sizeMb?: number; files?: number };
+  /** moves: the files of a stopped sandbox are kept where every node finds them, so that another one can start it. */
+  workspace?: { kind?: "memory" | "disk"; sizeMb?: number; files?: number; moves?: boolean };
   /** The command policy, such as agent-bash. */
   policy?: string;
   /** The boundary below which it is not made. */
@@ -80,7 +81,7 @@ export function specForm(s: SandboxSpec): Record<string, unknown> {
     provider: s.provider, template: s.template, flavor: s.flavor, project_name: s.project, user_id: s.userId, thread_id: s.threadId,
     memory_limit: s.memory, cpu_limit: s.cpus, pids_limit: s.pids, timeout_minutes: minutes(s.timeoutMs), lifetime_minutes: minutes(s.lifetimeMs),
     fixed_end: s.fixedEnd, on_end: s.onEnd, wake: s.wake, env: s.env, metadata: s.metadata, network: s.network, volumes: s.volumes,
-    workspace: s.workspace && { kind: s.workspace.kind, size_mb: s.workspace.sizeMb, files: s.workspace.files },
+    workspace: s.workspace && { kind: s.workspace.kind, size_mb: s.workspace.sizeMb, files: s.workspace.files, moves: s.workspace.moves },
     policy: s.policy, require: s.isolation === undefined ? undefined : { isolation: s.isolation },
     ports: s.ports, public_ports: s.publicPorts, snapshot: s.snapshot, on_full: s.onFull,
   };
@@ -245,6 +246,8 @@ export interface Snapshot {
   provider: string;
   template: string;
   size: number;
+  /** Which node has the files, where there are several. */
+  nodeId: string | undefined;
   createdAt: Date;
 }
 
@@ -255,12 +258,14 @@ export interface SnapshotForm {
   provider: string;
   template: string;
   size_bytes: number;
+  node_id?: string;
   created_at: string;
 }
 
 export function snapshotOf(f: SnapshotForm): Snapshot {
   return {
-    id: f.snapshot_id, sandboxId: f.session_id, name: f.name, provider: f.provider, template: f.template, size: f.size_bytes, createdAt: new Date(f.created_at),
+    id: f.snapshot_id, sandboxId: f.session_id, name: f.name, provider: f.provider, template: f.template, size: f.size_bytes, nodeId: f.node_id,
+    createdAt: new Date(f.created_at),
   };
 }
 

@@ -45,7 +45,15 @@ function infoIn(connection: Connection, form: SessionForm): SandboxInfo {
 
 /** first is a try in the sandbox that there is, and second one in that which took its place; a server can count those. */
 const first = (id: string): Attempt => ({ id, headers: {}, again: false });
-const second = (id: string): Attempt => ({ id, headers: { "Cove-Retry": "session_expired" }, again: true });
+const second = (id: string, reason: string): Attempt => ({ id, headers: { "Cove-Retry": reason }, again: true });
+
+/** gone are the reasons for which a sandbox is opened again: nothing has run then. */
+const gone: ReadonlySet<string | undefined> = new Set(["session_expired", "node_lost"]);
+
+/** why is for which of them a sandbox refused, if it was one. */
+function why(err: unknown): string | undefined {
+  return err instanceof CoveError && err.code === "not_found" && gone.has(err.reason) ? err.reason : undefined;
+}
 
 /** Again says whether, and for how long, something is tried again. */
 export interface Again {
@@ -64,9 +72,10 @@ export interface Attempt {
 }
 
 /**
- * Handle is what a caller holds as one sandbox. When the session behind it has expired,
- * what would run in it opens another one by the same request, and runs in that, once.
- * Only that reason counts: nothing has run then. From then on the handle is the new one.
+ * Handle is what a caller holds as one sandbox. When the session behind it has expired or
+ * was lost, what would run in it opens another one by the same request, and runs in that,
+ * once. Only these reasons count: nothing has run then. From then on the handle is the
+ * new one.
  */
 export class Handle {
   private renewing: Promise<void> | undefined;
@@ -97,16 +106,17 @@ export class Handle {
     return this.id;
   }
 
-  /** run runs something in the sandbox, and once more where that had expired. */
+  /** run runs something in the sandbox, and once more where that is gone. */
   async run<T extends { recreated: boolean }>(run: (attempt: Attempt) => Promise<T>, again: Again): Promise<T> {
     let attempt = first(this.id);
     let result: T;
     try {
       result = await run(attempt);
     } catch (err) {
-      if (!this.mayRenew(err, again)) throw err;
+      const reason = why(err);
+      if (reason === undefined || !this.mayRenew(again)) throw err;
       await this.renew(attempt.id, again.signal);
-      attempt = second(this.id);
+      attempt = second(this.id, reason);
       result = await run(attempt);
     }
     return this.tell(result, attempt);
@@ -116,6 +126,7 @@ export class Handle {
   async *stream<E>(run: (attempt: Attempt) => AsyncGenerator<E, void, undefined>, again: Again): AsyncGenerator<E, void, undefined> {
     const was = this.id;
     let some = false;
+    let reason: string | undefined;
     try {
       for await (const event of run(first(was))) {
         some = true;
@@ -123,10 +134,11 @@ export class Handle {
       }
       return;
     } catch (err) {
-      if (some || !this.mayRenew(err, again)) throw err;
+      reason = why(err);
+      if (some || reason === undefined || !this.mayRenew(again)) throw err;
     }
     await this.renew(was, again.signal);
-    yield* run(second(this.id));
+    yield* run(second(this.id, reason));
   }
 
   /** tell has an answer say that the sandbox is a new one: all that were refused by the old one, and at least one. */
@@ -136,12 +148,12 @@ export class Handle {
     return result;
   }
 
-  private mayRenew(err: unknown, again: Again): boolean {
+  private mayRenew(again: Again): boolean {
     const wanted = again.autoRetry ?? this.connection.platform.autoRetry;
-    return wanted && this.spec !== undefined && err instanceof CoveError && err.reason === "session_expired" && again.repeatable();
+    return wanted && this.spec !== undefined && again.repeatable();
   }
 
-  /** renew opens a sandbox in the place of one that expired, unless somebody else has. It is opened for all who wait: a signal ends only the waiting. */
+  /** renew opens a sandbox in the place of one that is gone, unless somebody else has. It is opened for all who wait: a signal ends only the waiting. */
   private async renew(was: string, signal?: AbortSignal): Promise<void> {
     if (this.id !== was) return;
     this.renewing ??= open(this.connection, this.spec!)

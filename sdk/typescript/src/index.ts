@@ -19,6 +19,7 @@ export { Execution, type Outcome, type Refusal } from "./execution.js";
 export { Files, Watch, type Progress, type ReadOptions, type TransferOptions, type WriteOptions } from "./files.js";
 export type { FileChange, FileInfo, Link, Network, ProcessInfo, SandboxInfo, SandboxSpec, Snapshot, Usage, Volume } from "./forms.js";
 export type { OpenOptions } from "./handle.js";
+export type { Node, NodeProvider } from "./nodes.js";
 export type { CallOptions, ConnectionOptions, Mode, OnceOptions } from "./options.js";
 export { Ports } from "./ports.js";
 export { Process, type Chunk, type FollowOptions, type WaitOptions, type WindowSize } from "./process.js";

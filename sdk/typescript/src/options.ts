@@ -21,7 +21,7 @@ export interface ConnectionOptions {
   coveBin?: string;
   /** Certificates of authorities to trust for https, as PEM; left out, those of Node. */
   ca?: string | Buffer | Array<string | Buffer>;
-  /** Whether a sandbox that has expired is opened again by what would run in it. Left out, true. */
+  /** Whether a sandbox that has expired or was lost is opened again by what would run in it. Left out, true. */
   autoRetry?: boolean;
   /** What comes of a server of a version that does not fit: true, a warning of the process, once; "refuse", a VersionError; false, nobody looks. Left out, true. */
   checkVersion?: boolean | "refuse";

@@ -20,6 +20,7 @@ export interface SandboxFilter {
   userId?: string;
   threadId?: string;
   status?: SandboxInfo["status"];
+  nodeId?: string;
   metadata?: Record<string, string>;
 }
 
@@ -112,7 +113,7 @@ export class Sandbox implements AsyncDisposable {
   /** listOn is list on a connection that is there. */
   static async *listOn(connection: Connection, filter: SandboxFilter & PageOptions & CallOptions = {}): AsyncGenerator<SandboxInfo, void, undefined> {
     const query = {
-      project_name: filter.project, user_id: filter.userId, thread_id: filter.threadId, status: filter.status,
+      project_name: filter.project, user_id: filter.userId, thread_id: filter.threadId, status: filter.status, node_id: filter.nodeId,
       label: Object.entries(filter.metadata ?? {}).map(([name, value]) => `${name}=${value}`),
     };
     for await (const one of connection.pages<SessionForm>({ method: "GET", path: "/api/sandboxes", query, signal: filter.signal }, filter)) yield sandboxInfoOf(one);
@@ -160,7 +161,7 @@ export class Sandbox implements AsyncDisposable {
     }
   }
 
-  /** The id of the session behind it; another one where that had expired and was opened again. */
+  /** The id of the session behind it; another one where that had expired or was lost and was opened again. */
   get id(): string {
     return this.handle.id;
   }

@@ -1,6 +1,7 @@
-import { Connection } from "./connection.js";
+import { Connection, at } from "./connection.js";
 import { invalid } from "./errors.js";
 import { type Volume, seconds } from "./forms.js";
+import { type Node, type NodeForm, nodeOf } from "./nodes.js";
 import type { CallOptions, ConnectionOptions } from "./options.js";
 
 /** Health is how a server is. */
@@ -215,6 +216,22 @@ export class Client implements AsyncDisposable {
   async volumes({ signal }: CallOptions = {}): Promise<Volume[]> {
     const { items } = await this.connection.json<{ items: Volume[] | null }>({ method: "GET", path: "/api/volumes", signal, safe: true });
     return items ?? [];
+  }
+
+  /** nodes returns the servers of the cluster; one that is alone is the only one. */
+  async nodes({ signal }: CallOptions = {}): Promise<Node[]> {
+    const { items } = await this.connection.json<{ items: NodeForm[] | null }>({ method: "GET", path: "/api/nodes", signal, safe: true });
+    return (items ?? []).map(nodeOf);
+  }
+
+  /** drainNode has a node take no new sandboxes and give away those that can move. nodes says how far it is: activeSessions are those that it still has. */
+  async drainNode(node: string, { signal }: CallOptions = {}): Promise<Node> {
+    return nodeOf(await this.connection.json<NodeForm>({ method: "POST", path: at`/api/nodes/${node}/drain`, signal }));
+  }
+
+  /** uncordonNode lets a node take new sandboxes again. */
+  async uncordonNode(node: string, { signal }: CallOptions = {}): Promise<Node> {
+    return nodeOf(await this.connection.json<NodeForm>({ method: "POST", path: at`/api/nodes/${node}/uncordon`, signal }));
   }
 
   /** maintenance shows the background tasks, or does something with all of them, or with one, first. */

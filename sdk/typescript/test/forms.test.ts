@@ -8,7 +8,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
 
-import { type CodeOptions, type CommandOptions, type ForkOptions, Sandbox, type SandboxFilter, type SandboxSpec, type StartOptions } from "cove-sandbox";
+import { Client, type CodeOptions, type CommandOptions, type ForkOptions, Sandbox, type SandboxFilter, type SandboxSpec, type StartOptions } from "cove-sandbox";
 
 import { folder } from "./rig.js";
 
@@ -22,10 +22,10 @@ const labels = { a: "b" };
 const spec: Given<SandboxSpec> = {
   provider: "local", template: "base", flavor: "small", project: "p", userId: "u", threadId: "t", memory: "1g", cpus: 1.5, pids: 9, timeoutMs: 60_000, lifetimeMs: 60_000,
   fixedEnd: true, onEnd: "stop", wake: true, env: labels, metadata: labels, network: { mode: "allow", allow: ["example.com"], secrets: ["s"] },
-  volumes: [{ source: "/a", target: "/b", write: true }], workspace: { kind: "disk", sizeMb: 1.5, files: 9 }, policy: "agent-bash", isolation: "none", ports: [80],
+  volumes: [{ source: "/a", target: "/b", write: true }], workspace: { kind: "disk", sizeMb: 1.5, files: 9, moves: true }, policy: "agent-bash", isolation: "none", ports: [80],
   publicPorts: true, snapshot: "s", onFull: "wait",
 };
-const filter: Given<SandboxFilter> = { project: "p", userId: "u", threadId: "t", status: "running", metadata: labels };
+const filter: Given<SandboxFilter> = { project: "p", userId: "u", threadId: "t", status: "running", nodeId: "n", metadata: labels };
 const copy: Given<ForkOptions> = { userId: "u", threadId: "t", metadata: labels, idempotencyKey: "k" };
 const how: Given<Omit<CommandOptions, "stdin">> = { cwd: "/", env: labels, timeoutMs: 1500, maxOutput: "1k", autoRetry: false };
 const background: Given<StartOptions> = {
@@ -55,6 +55,7 @@ async function* pieces(): AsyncGenerator<Uint8Array> {
 test("all that is asked and read is described", { skip: serverUrl === undefined && "the tests were not started by go test" }, async (t) => {
   const box = await Sandbox.create({ ...at, ...spec });
   const link = { ttlMs: 1500 };
+  await using server = new Client(at);
   const file = join(await folder(), "file");
   await writeFile(file, "text");
   const { commands, files, code: contexts, terminals, ports } = box;
@@ -68,6 +69,9 @@ test("all that is asked and read is described", { skip: serverUrl === undefined 
     "Sandbox.snapshots": () => all(Sandbox.snapshots({ ...at, sandboxId: "s" })),
     "Sandbox.deleteSnapshot": async () => (await Sandbox.deleteSnapshot("s", at), true),
     "Sandbox.kill": () => Sandbox.kill("s", at),
+    "nodes": () => server.nodes(),
+    "drainNode": () => server.drainNode("n"),
+    "uncordonNode": () => server.uncordonNode("n"),
     "refresh": () => box.refresh(),
     "setTimeout": () => box.setTimeout(60_000),
     "pause": () => box.pause(),

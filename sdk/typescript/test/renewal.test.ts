@@ -1,5 +1,5 @@
 /**
- * What happens when several calls find at once that their sandbox has expired. The
+ * What happens when several calls find at once that their sandbox is gone. The
  * server is one that says so when it is told to: with a real one it is luck who is first.
  */
 import assert from "node:assert/strict";
@@ -14,6 +14,11 @@ import { peer } from "./rig.js";
 class Expiring {
   opened = 0;
   ended: string[] = [];
+  /** What the requests say that were made again. */
+  again: string[] = [];
+
+  constructor(private readonly refusal: { status: number; code: string; reason: string } = { status: 404, code: "not_found", reason: "session_expired" }) {}
+
   /** Told of each sandbox that is asked for; what it waits for is waited for. */
   opens: () => Promise<void> = async () => undefined;
 
@@ -21,12 +26,13 @@ class Expiring {
     req.resume();
     const [, , , id, what] = req.url!.split("/");
     const json = (status: number, type: string, form: unknown) => res.writeHead(status, { "Content-Type": type }).end(JSON.stringify(form));
+    if (req.headers["cove-retry"] !== undefined) this.again.push(String(req.headers["cove-retry"]));
     if (req.method === "DELETE") this.ended.push(id!);
     if (req.method === "POST" && id === undefined) {
       const made = `s${++this.opened}`;
       void this.opens().then(() => json(201, "application/json", { session_id: made }));
     } else if (id === "s1" && what !== undefined) {
-      json(404, "application/problem+json", { code: "not_found", reason: "session_expired", error: "the session has expired" });
+      json(this.refusal.status, "application/problem+json", { code: this.refusal.code, reason: this.refusal.reason, error: "the session is gone" });
     } else if (req.headers.accept === "text/event-stream") {
       const name = what === "code" ? "result" : "exit";
       res.writeHead(200, { "Content-Type": "text/event-stream" }).end(`event: ${name}\ndata: ${JSON.stringify({ session_id: id })}\n\n`);
@@ -46,6 +52,27 @@ test("each answer of what was run again says so, and none that follows", async (
   assert.deepEqual(all.map((x) => [x.sandboxId, x.recreated]), all.map(() => ["s2", true]));
   assert.deepEqual([(await sandbox.commands.run("true")).recreated, (await sandbox.code.run("1", heard)).recreated], [false, false]);
   assert.equal(server.opened, 2, "it is opened again once");
+});
+
+test("one that was lost is opened again as well", async () => {
+  const server = new Expiring({ status: 404, code: "not_found", reason: "node_lost" });
+  await using sandbox = await Sandbox.create({ serverUrl: await peer(server.answer) });
+  const events = [];
+  for await (const event of sandbox.code.stream("1")) events.push(event);
+  assert.equal(events.length, 1);
+  assert.deepEqual([(await sandbox.commands.run("true")).recreated, sandbox.id, server.opened], [false, "s2", 2]);
+  assert.deepEqual(server.again, ["node_lost"]);
+});
+
+test("one that may be there still is not opened again", async () => {
+  for (const [status, code, reason] of [
+    [503, "unavailable", "node_away"], [503, "unavailable", "no_directory"], [503, "unavailable", "node_lost"], [409, "conflict", "node_lost"], [404, "not_found", "session_closed"],
+  ] as const) {
+    const server = new Expiring({ status, code, reason });
+    await using sandbox = await Sandbox.create({ serverUrl: await peer(server.answer) });
+    await assert.rejects(sandbox.commands.run("true"), { code, reason });
+    assert.equal(server.opened, 1, reason);
+  }
 });
 
 /** held has the next sandbox wait to be opened; what it returns says when one is asked for, and lets it be. */

@@ -362,6 +362,7 @@ class Snapshot(Record):
     provider: str = ""
     template: str = ""
     size_bytes: int = 0
+    node_id: str = ""  # which one has the files, where there are several
     created_at: str = ""
 
 
@@ -417,6 +418,40 @@ class Stats(Record):
 def stats_of(body: Mapping[str, Any]) -> Stats:
     """The numbers in an answer."""
     return pick(Stats, body, by_provider={name: pick(ProviderShare, share) for name, share in (body.get("by_provider") or {}).items()})
+
+
+class NodeProvider(Record):
+    """A provider of a node."""
+
+    name: str
+    boundary: str = ""
+    default: bool = False
+
+
+class Node(Record):
+    """One server of a cluster."""
+
+    node_id: str
+    state: str = ""  # ready, cordoned, away or gone; only one that is ready is given new sessions
+    region: str = ""
+    address: str = ""  # where other nodes reach it
+    version: str = ""
+    providers: List[NodeProvider] = []  # those that are ready
+    templates: List[str] = []
+    max_sessions: int = 0  # with a sandbox at once; 0 is no bound
+    max_memory_mb: float = 0.0
+    active_sessions: int = 0  # those with a sandbox
+    total_memory_mb: float = 0.0  # promised to those
+    pool_available: int = 0
+    sessions: int = 0  # that it answers for, stopped ones too
+    started_at: str = ""
+    seen_at: str = ""
+
+
+@told_by_a_server
+def node_of(body: Mapping[str, Any]) -> Node:
+    """The node in an answer."""
+    return pick(Node, body, providers=[pick(NodeProvider, p) for p in body.get("providers") or []])
 
 
 class Health(Record):

@@ -71,7 +71,7 @@ function least(bound: number, asked: number | null | undefined): number {
 
 function outcomeOf(x: Execution, most: number): ShellOutcome {
   const notes = [x.stderr, refused(x)];
-  if (x.recreated) notes.push("the sandbox had expired: this is a new one, without the files of before");
+  if (x.recreated) notes.push("the sandbox had expired or was lost: this is a new one, without the files of before");
   return {
     stdout: cut(x.stdout, most), stderr: cut(notes.filter(Boolean).join("\n"), most),
     outcome: x.outcome === "timed_out" ? { type: "timeout" } : { type: "exit", exit_code: x.exitCode },

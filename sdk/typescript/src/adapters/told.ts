@@ -52,7 +52,7 @@ export function told(x: Execution, most: number): string {
   if (x instanceof CodeResult) shown.push(raised(x));
   const output = lines(shown);
   const ended = lines([
-    x.recreated ? "[the sandbox had expired: this is a new one, without the files and variables of before]" : "",
+    x.recreated ? "[the sandbox had expired or was lost: this is a new one, without the files and variables of before]" : "",
     x.truncated || output.length > most ? "[output was cut]" : "",
     ending(x),
   ]);

@@ -69,7 +69,7 @@ class AsyncCodeExecution:
     async def _files(self) -> Dict[str, Tuple[int, str]]:
         try:
             return seen(await self.sandbox.files.list())
-        except (NotFoundError, ResourceLimitError):  # a session that has expired, which code opens again, or too many to tell
+        except (NotFoundError, ResourceLimitError):  # a session that is gone, which code opens again, or too many to tell
             return {}
 
     async def _edit(self, call: Call) -> Json:

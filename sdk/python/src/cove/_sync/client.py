@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Iterator, Callable, Dict, List, Mapping, Optional, Type, TypeVar
 
 from .._errors import InvalidError, configuration, invalid_field
-from .._models import Health, Session, Snapshot, Stats, pick, stats_of
+from .._models import Health, Node, Session, Snapshot, Stats, node_of, pick, stats_of
 from .._settings import choose
 from .._wire import Json, called_back, text_field, without_none
 from .transport import Transport, at, once
@@ -107,13 +107,14 @@ class Client:
         user_id: Optional[str] = None,
         thread_id: Optional[str] = None,
         status: Optional[str] = None,
+        node_id: Optional[str] = None,
         metadata: Optional[Mapping[str, str]] = None,
         limit: int = 0,
         after: Optional[str] = None,
     ) -> List[Session]:
         """List sessions, those that fit alone, and up to limit where that is not 0; the
         list goes on after the session with the id after."""
-        query = without_none({"project_name": project_name, "user_id": user_id, "thread_id": thread_id, "status": status, "cursor": after})
+        query = without_none({"project_name": project_name, "user_id": user_id, "thread_id": thread_id, "status": status, "node_id": node_id, "cursor": after})
         if metadata:
             query["label"] = [f"{k}={v}" for k, v in metadata.items()]
         return [self._session(item) for item in self.pages("/api/sandboxes", query, limit)]
@@ -157,6 +158,19 @@ class Client:
     def volumes(self) -> List[Json]:
         """The paths of the host that can be mounted."""
         return list((self.transport.get("GET", "/api/volumes")).get("items") or [])
+
+    def nodes(self) -> List[Node]:
+        """The servers of the cluster; one that is alone is the only one."""
+        return [node_of(item) for item in (self.transport.get("GET", "/api/nodes")).get("items") or []]
+
+    def drain_node(self, node: str) -> Node:
+        """Have a node take no new sessions and give away those that can move. nodes says
+        how far it is: active_sessions are those that it still has a sandbox for."""
+        return node_of(self.transport.get("POST", at("/api/nodes/", node, "/drain")))
+
+    def uncordon_node(self, node: str) -> Node:
+        """Let a node take new sessions again."""
+        return node_of(self.transport.get("POST", at("/api/nodes/", node, "/uncordon")))
 
     def maintenance(self, verb: Optional[str] = None, *, task: Optional[str] = None) -> Json:
         """See the background tasks, or pause, resume, restart or clean up with them."""

@@ -70,7 +70,7 @@ class CodeExecution:
     def _files(self) -> Dict[str, Tuple[int, str]]:
         try:
             return seen(self.sandbox.files.list())
-        except (NotFoundError, ResourceLimitError):  # a session that has expired, which code opens again, or too many to tell
+        except (NotFoundError, ResourceLimitError):  # a session that is gone, which code opens again, or too many to tell
             return {}
 
     def _edit(self, call: Call) -> Json:

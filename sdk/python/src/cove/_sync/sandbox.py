@@ -21,13 +21,16 @@ if TYPE_CHECKING:
 
 X = TypeVar("X", bound=Execution)
 
+# For which reasons a session is opened again, and what became of it: nothing ran then.
+GONE = {"session_expired": "the session has expired", "node_lost": "the session was lost with what held it"}
+
 
 class Sandbox:
     """A session and what is in it: commands, files, code, terminals, ports, snapshots.
 
     Make one with create, or find one with connect. As a context manager it ends
-    the session. One that expired is opened again by what runs in it next, once, and
-    the answer says so in session_recreated: its files are gone then.
+    the session. One that expired or was lost is opened again by what runs in it next,
+    once, and the answer says so in session_recreated: its files are gone then.
     """
 
     def __init__(self, client: Client, session: Session, request: Optional[Json] = None, owns_client: bool = False) -> None:
@@ -115,7 +118,7 @@ class Sandbox:
     def connect(
         cls, session_id: str, *, client: Optional[Client] = None, url: Optional[str] = None, api_key: Optional[str] = None, mode: Optional[str] = None
     ) -> "Sandbox":
-        """Find a session by its id. One that was not made here is not opened again when it expires."""
+        """Find a session by its id. One that was not made here is not opened again when it expires or is lost."""
         used = client or Client(url, api_key, mode=mode)
         try:
             return cls(used, used.session(session_id), None, client is None)
@@ -206,15 +209,15 @@ class Sandbox:
 
     def once(self, run: "Callable[[str, Dict[str, str]], X]", repeatable: Callable[[], bool], auto_retry: Optional[bool]) -> X:
         """Run something in the session, and once more in another that is opened in
-        its place where that one has expired, which says that nothing ran."""
+        its place where that one has expired or was lost, which says that nothing ran."""
         was = self.sandbox_id
         retry = self.client.auto_retry if auto_retry is None else auto_retry
         try:
             result = run(was, {})
         except CoveError as err:
-            if err.code != "not_found" or err.reason != "session_expired" or not retry or self._request is None or not repeatable():
+            if err.code != "not_found" or err.reason not in GONE or not retry or self._request is None or not repeatable():
                 raise
-            self._reopen(was)
+            self._reopen(was, err.reason)
             result = run(self.sandbox_id, {"Cove-Retry": err.reason})
             self._untold = True
         if self._untold:
@@ -222,15 +225,15 @@ class Sandbox:
             result = changed(result, session_recreated=True)
         return result
 
-    def _reopen(self, was: str) -> None:
+    def _reopen(self, was: str, reason: str) -> None:
         """Open the session again; of many who want that at once, one does."""
         with self._reopening:
             if self.sandbox_id != was or self._request is None:
                 return
             try:
-                self.session = self.client.open(self._request, retried="session_expired")
+                self.session = self.client.open(self._request, retried=reason)
             except CoveError as err:
-                err.message = "the session has expired, and a new one cannot be opened in its place: " + err.message
+                err.message = GONE[reason] + ", and a new one cannot be opened in its place: " + err.message
                 raise
             self._untold = True
 

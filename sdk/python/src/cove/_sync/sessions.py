@@ -128,8 +128,8 @@ class SandboxClient:
     ) -> Json:
         """Run a command: exit_code, stdout, stderr, execution_time_ms and more.
 
-        With auto_retry a session that has expired is opened again, and the command
-        run in that, once; session_recreated says so. A command that fails is an answer.
+        With auto_retry a session that has expired or was lost is opened again, and the
+        command run in that, once; session_recreated says so. A command that fails is an answer.
         """
         sandbox = self._sandbox(session_id)
         was = sandbox.sandbox_id

@@ -1,0 +1,65 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/cove-sandbox/cove"
+)
+
+// quotaPause is how often who waits for others of the tenant, on whatever node, looks
+// whether they made room.
+const quotaPause = 500 * time.Millisecond
+
+// fullElsewhere reports whether err says that a tenant or a key has as much as it may
+// in the whole cluster. This node's own gate had room.
+func (e *Engine) fullElsewhere(err error) bool {
+	if !e.shared() || cove.CodeOf(err) != cove.Exhausted {
+		return false
+	}
+	reason := cove.ReasonOf(err)
+	return reason == cove.ReasonTenantQuota || reason == cove.ReasonKeyQuota
+}
+
+// awaitOthers makes room within what a tenant may have in all nodes: by stopping its
+// idle session that was used least recently, of those that are here, or by waiting
+// where the caller is willing to. Otherwise it returns full.
+func (e *Engine) awaitOthers(ctx context.Context, l *lease, onFull cove.OnFull, told func(int), full error) error {
+	if e.cfg.Evict && e.evictOne(ctx, l.tenant) {
+		return nil
+	}
+	if onFull != cove.WaitWhenFull {
+		return full
+	}
+	ctx, abandon := context.WithCancelCause(ctx)
+	defer abandon(nil)
+	l.setQueued(abandon)
+	defer l.setQueued(nil)
+	if told != nil {
+		told(1) // nobody knows who waits at other nodes
+	}
+	select {
+	case <-time.After(quotaPause):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// evictOne stops the tenant's idle session that was used least recently, and reports
+// whether there was one.
+func (e *Engine) evictOne(ctx context.Context, tenant string) bool {
+	for _, victim := range e.idle(tenant) {
+		ticket, err := e.stopForRoom(ctx, victim)
+		if err != nil {
+			e.cfg.Logger.WarnContext(ctx, "evict; trying the next", errAttr(err), sessionAttr(victim.id))
+		}
+		if ticket == nil {
+			continue
+		}
+		ticket.Leave()
+		e.note(ctx, "session.evicted", victim.view(), "room for another session of the tenant")
+		return true
+	}
+	return false
+}

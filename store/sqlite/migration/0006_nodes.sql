@@ -1,0 +1,3 @@
+-- Claims say which node works on them; in one file there is only one.
+
+ALTER TABLE claim ADD COLUMN node TEXT NOT NULL DEFAULT '';
