@@ -43,9 +43,11 @@ var allowed = map[string][]string{
 	"provider/providertest/escape":  {""},
 	"provider/microsandbox/msbtest": {""},
 
-	"store/memory":    {""},
-	"store/sqlite":    {""},
-	"store/storetest": {""},
+	"store/memory":          {""},
+	"store/redis":           {""},
+	"store/redis/redistest": {},
+	"store/sqlite":          {""},
+	"store/storetest":       {""},
 
 	"internal/admission":           {""},
 	"internal/analyze":             {"", "internal/pypolicy/fact", "internal/talk"},
@@ -169,6 +171,7 @@ var importers = map[string]struct {
 	"github.com/goccy/go-yaml":      {packages: []string{"internal/config"}},
 	"github.com/moby/moby/api":      {packages: []string{"provider/docker"}},
 	"github.com/moby/moby/client":   {packages: []string{"provider/docker"}},
+	"github.com/redis/go-redis/v9":  {packages: []string{"store/redis"}},
 	"github.com/spf13/cobra":        {packages: []string{"internal/cli"}},
 	"golang.org/x/net":              {packages: []string{"internal/egress"}},
 	"golang.org/x/term":             {packages: []string{"internal/cli"}},

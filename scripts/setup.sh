@@ -3,7 +3,7 @@
 # what is missing; anybody else is told the packages, and goes on with what can
 # run. It prints nothing and takes no time when nothing is missing.
 #
-# usage: setup.sh build|test|check|bench
+# usage: setup.sh build|test|check|bench|cluster
 set -euo pipefail
 
 target=${1:-build}
@@ -36,7 +36,13 @@ fi
 if [[ $target == test && $(uname -m) != aarch64 ]] && ! command -v qemu-aarch64 qemu-aarch64-static >/dev/null; then
   lacks qemu-user "the agent for arm64 is tested under an emulator"
 fi
-if [[ $target == bench || $target == test ]] && ! command -v curl >/dev/null; then
+if [[ $target == bench || $target == test || $target == cluster ]] && ! command -v redis-server >/dev/null; then
+  lacks redis-server "nodes share one, and tests start their own"
+fi
+if [[ $target == test || $target == cluster ]] && ! PATH=$PATH:/usr/sbin:/sbin command -v haproxy >/dev/null; then
+  lacks haproxy "scripts/cluster.sh puts it in front of nodes, which is tested"
+fi
+if [[ $target == bench || $target == test || $target == cluster ]] && ! command -v curl >/dev/null; then
   lacks curl "the documentation shows the HTTP API with it, and sandboxes fetch with it"
 fi
 if [[ $target == bench || $target == test ]] && ! { [[ -x /usr/bin/python3 ]] && /usr/bin/python3 -I -c 'import importlib.util as u, sys; sys.exit(not all(map(u.find_spec, ("pandas", "numpy", "matplotlib"))))'; }; then
@@ -70,6 +76,9 @@ if [[ $target == bench || $target == test ]] && [[ $(uname -s) == Linux ]]; then
 fi
 if [[ $target == test && $(uname -s) == Linux ]] && ! command -v podman >/dev/null; then
   lacks podman "the provider docker is tested with Podman, too"
+fi
+if [[ $target == test && $(uname -s) == Linux ]] && ! PATH=$PATH:/usr/sbin:/sbin command -v ip >/dev/null; then
+  lacks iproute2 "a cluster is tested in networks that break"
 fi
 if [[ $target == check ]] && ! command -v shellcheck >/dev/null; then
   lacks shellcheck "the scripts are checked too"

@@ -1,0 +1,7 @@
+// Package redistest starts Redis servers for tests: one, one with a replica that
+// a Sentinel watches, or a Cluster. They listen on loopback, keep their data in
+// the test's own folder, and end with the test.
+//
+// It must not use a server that it did not start, nor end one, and it knows no
+// more of the protocol than the few commands that it sends.
+package redistest

@@ -1,0 +1,2 @@
+call('DEL', P .. 'claim:' .. ARGV[4])
+return {'ok'}

@@ -1,0 +1,1 @@
+if NODE ~= '' and call('GET', P .. 'lease:' .. NODE) ~= LEASE then return {'fenced'} end

@@ -1,0 +1,2 @@
+drop(ARGV[4], ARGV[5])
+return {'ok'}

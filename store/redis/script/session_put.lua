@@ -1,0 +1,34 @@
+-- mode: put, restore (after the directory lost something), lose (its node is
+-- gone), bury (it was told to be lost before the directory lost that).
+local mode, id, expected, data = ARGV[4], ARGV[5], ARGV[6], ARGV[7]
+local new = {version = ARGV[8], tenant = ARGV[9], owner = ARGV[10], state = ARGV[11], node = ARGV[12], memory = ARGV[13], holder = ARGV[14]}
+local old = read(id)
+if mode == 'restore' and old and (old.state == 'ended' or old.node ~= NODE) then return {'gone'} end
+if (old and old.version or '0') ~= expected then return {'version'} end
+if mode == 'put' and NODE ~= '' and old and old.node ~= '' and old.node ~= NODE then return {'elsewhere', id, old.node} end
+if mode == 'lose' and (not old or old.state == 'ended' or not gone(old.node)) then return {'kept'} end
+
+if new.holder ~= '' then
+  local other = call('GET', P .. 'holder:' .. new.holder)
+  if other and other ~= id then
+    local rec = read(other)
+    if NODE ~= '' and rec and gone(rec.node) then return {'lost', other} end
+    if rec then return {'held', other, rec.node} end
+  end
+end
+
+local function over(key, bounds)
+  local has = call('HMGET', key, 'sessions', 'memory')
+  local sessions, memory = tonumber(bounds[1] or 0), tonumber(bounds[2] or 0)
+  return sessions > 0 and tonumber(has[1] or 0) + 1 > sessions
+    or memory > 0 and tonumber(has[2] or 0) + tonumber(new.memory) > memory
+end
+
+if mode == 'put' and NODE ~= '' and HOLDS[new.state] and not (old and HOLDS[old.state]) then
+  if over(P .. 'held:tenant:' .. new.tenant, call('HMGET', P .. 'tenant:' .. new.tenant, 'sessions', 'memory')) then return {'tenant_quota'} end
+  if over(P .. 'held:owner:' .. new.owner, {call('HGET', P .. 'key:' .. new.owner, 'sessions'), '0'}) then return {'key_quota'} end
+end
+
+if old then forget(id, old) end
+remember(id, new, data)
+return {'ok'}
