@@ -58,6 +58,7 @@ var allowed = map[string][]string{
 	"internal/auth":                {""},
 	"internal/bucket":              {""},
 	"internal/bucket/s3test":       {},
+	"internal/cluster":             {"", "client", "internal/placement", "internal/wire"},
 	"internal/clustersim":          {"", "internal/placement"},
 	"internal/config":              {""},
 	"internal/console":             {},
@@ -194,7 +195,7 @@ var importers = map[string]struct {
 		why:      "a suite is a test in a package of its own",
 	},
 	"golang.org/x/sys": {
-		packages: []string{"internal/daemon", "internal/guest", "internal/guest/agent", "internal/guest/protocol", "internal/keeper", "internal/linux", "internal/linux/*", "internal/mailbox", "internal/volume", "internal/whole", "provider/gvisor", "provider/local", "provider/local/fence", "provider/providertest/escape"},
+		packages: []string{"internal/cluster", "internal/daemon", "internal/guest", "internal/guest/agent", "internal/guest/protocol", "internal/keeper", "internal/linux", "internal/linux/*", "internal/mailbox", "internal/volume", "internal/whole", "provider/gvisor", "provider/local", "provider/local/fence", "provider/providertest/escape"},
 		why:      "it is the kernel's own vocabulary, not something to replace",
 	},
 	"mvdan.cc/sh/v3": {
