@@ -23,7 +23,7 @@ func TestLean(t *testing.T) {
 	}
 	for dep := range strings.Lines(string(out)) {
 		dep = strings.TrimSpace(dep)
-		for _, heavy := range []string{"net/http", "crypto/tls", "github.com/prometheus/", "github.com/moby/", "gvisor.dev/", "go.opentelemetry.io/", "modernc.org/sqlite", "github.com/cove-sandbox/cove/internal/chat", "github.com/cove-sandbox/cove/internal/duckexe", "github.com/cove-sandbox/cove/internal/gvisorexe", "github.com/cove-sandbox/cove/internal/telemetry"} {
+		for _, heavy := range []string{"net/http", "crypto/tls", "github.com/prometheus/", "github.com/moby/", "gvisor.dev/", "go.opentelemetry.io/", "modernc.org/sqlite", "github.com/redis/", "github.com/cove-sandbox/cove/internal/cluster", "github.com/cove-sandbox/cove/internal/chat", "github.com/cove-sandbox/cove/internal/duckexe", "github.com/cove-sandbox/cove/internal/gvisorexe", "github.com/cove-sandbox/cove/internal/telemetry"} {
 			if strings.HasPrefix(dep, heavy) {
 				t.Errorf("the lean program links %s. Begin the file that imports it with //go:build !lean.", dep)
 			}

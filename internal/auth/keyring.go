@@ -16,6 +16,7 @@ const maxSecretLen = 256
 // Keyring knows the keys of a store. It is safe for concurrent use.
 type Keyring struct {
 	store cove.KeyStore
+	nodes func() int // that share a key's bounds
 
 	mu     sync.Mutex
 	meters map[cove.ID]*meter // guarded by mu
@@ -23,7 +24,17 @@ type Keyring struct {
 
 // New returns a keyring over the keys in store.
 func New(store cove.KeyStore) *Keyring {
-	return &Keyring{store: store, meters: map[cove.ID]*meter{}}
+	return &Keyring{store: store, nodes: func() int { return 1 }, meters: map[cove.ID]*meter{}}
+}
+
+// NewAmong is New for one of several servers that answer for the same keys. Each has an
+// equal part of a key's bounds, by how many nodes there are now, and at least one
+// request at a time. Whoever asks all of them can use the whole. nodes is asked with
+// every request.
+func NewAmong(store cove.KeyStore, nodes func() int) *Keyring {
+	k := New(store)
+	k.nodes = nodes
+	return k
 }
 
 // Authenticate returns the principal of the key with this secret. The caller
@@ -55,6 +66,13 @@ func (k *Keyring) AuthenticateNamespaced(ctx context.Context, secret string) (co
 	return k.enter(key)
 }
 
+// Known reports whether a secret opens anything, without counting the request: for
+// one that another server will count.
+func (k *Keyring) Known(ctx context.Context, secret string) error {
+	_, err := k.find(ctx, secret)
+	return err
+}
+
 func (k *Keyring) enter(key *cove.Key) (cove.Principal, func(), error) {
 	done, err := k.admit(key)
 	if err != nil {
@@ -73,12 +91,21 @@ func (k *Keyring) find(ctx context.Context, secret string) (*cove.Key, error) {
 		return nil, unknown()
 	}
 	if err != nil {
-		return nil, cove.Wrap(cove.CodeOf(err), err, "keys cannot be looked up now; try again")
+		return nil, cannotLookUp(err)
 	}
 	if subtle.ConstantTimeCompare(key.Hash, hash) != 1 || !good(key, time.Now()) {
 		return nil, unknown()
 	}
 	return key, nil
+}
+
+// cannotLookUp is the answer where nobody can say whether a key is good.
+func cannotLookUp(err error) error {
+	e := cove.Wrap(cove.CodeOf(err), err, "keys cannot be looked up now; try again")
+	if was, ok := errors.AsType[*cove.Error](err); ok && was.Details["retry_after"] != nil {
+		e = e.With("retry_after", was.Details["retry_after"])
+	}
+	return cove.WithReason(e, cove.ReasonOf(err))
 }
 
 // unknown is the one answer to every secret that opens nothing.

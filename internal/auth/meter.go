@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"fmt"
 	"math"
 	"sync"
 	"time"
@@ -38,23 +39,45 @@ func (m *meter) idle(now time.Time) bool {
 	return m.active == 0 && (m.rate == 0 || m.tokens+now.Sub(m.seen).Seconds()*m.rate >= burst(m.rate))
 }
 
+// share is what of a key's bounds is this server's own.
+type share struct {
+	rate  float64
+	most  int
+	nodes int
+}
+
+// shareOf divides the bounds of a key between the nodes that there are now. None has
+// less than one request at a time.
+func (k *Keyring) shareOf(key *cove.Key) share {
+	n := max(1, k.nodes())
+	return share{rate: max(key.Limits.RatePerSecond, 0) / float64(n), most: (max(key.Limits.Concurrent, 0) + n - 1) / n, nodes: n}
+}
+
+// words say that a bound is divided, where it is.
+func (s share) words() string {
+	if s.nodes == 1 {
+		return ""
+	}
+	return fmt.Sprintf("; it is divided between %d nodes", s.nodes)
+}
+
 // admit counts a request of key, or refuses it.
 func (k *Keyring) admit(key *cove.Key) (done func(), err error) {
-	rate, most := key.Limits.RatePerSecond, key.Limits.Concurrent
-	if rate <= 0 && most <= 0 {
+	own := k.shareOf(key)
+	if own.rate <= 0 && own.most <= 0 {
 		return func() {}, nil
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	now := time.Now()
 	m := k.meterOf(key.ID, now)
-	m.refill(max(rate, 0), now)
-	if most > 0 && m.active >= most {
-		return nil, limited(time.Second, "the key has %d requests under way, the most it may have", most)
+	m.refill(own.rate, now)
+	if own.most > 0 && m.active >= own.most {
+		return nil, limited(time.Second, "the key has %d requests under way, the most it may have%s", own.most, own.words())
 	}
-	if rate > 0 {
+	if own.rate > 0 {
 		if m.tokens < 1 {
-			return nil, limited(time.Duration((1-m.tokens)/rate*float64(time.Second)), "the key is over its rate of %g requests a second", rate)
+			return nil, limited(time.Duration((1-m.tokens)/own.rate*float64(time.Second)), "the key is over its rate of %g requests a second%s", key.Limits.RatePerSecond, own.words())
 		}
 		m.tokens--
 	}

@@ -2,6 +2,8 @@ package auth
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -83,6 +85,13 @@ func (w *Watch) Revoke(id cove.ID) {
 	for _, cut := range w.callers[id] {
 		cut(noLonger("was revoked"))
 	}
+}
+
+// Keys returns the keys whose callers have something under way.
+func (w *Watch) Keys() []cove.ID {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Collect(maps.Keys(w.callers))
 }
 
 // forgetOldest forgets the keys that were revoked long ago, or the one that was

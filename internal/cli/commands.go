@@ -22,6 +22,7 @@ func (a *app) commands() []command {
 		{"key", operate, a.keyCommand},
 		{"login-link", operate, a.loginLinkCommand},
 		{"tenant", operate, a.tenantCommand},
+		{"node", operate, a.nodeCommand},
 		{"audit", operate, a.auditCommand},
 		{"version", operate, a.versionCommand},
 	}

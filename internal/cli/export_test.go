@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"iter"
@@ -152,4 +153,9 @@ func Verified(t wire.Template) string {
 	var b strings.Builder
 	_ = (&app{}).showVerified(&b, t)
 	return b.String()
+}
+
+// Drained waits for a node as cove node drain --wait does.
+func Drained(ctx context.Context, sys System, all cove.Nodes, n *cove.Node, patience time.Duration) (*cove.Node, error) {
+	return (&app{sys: sys}).drained(ctx, all, n, patience)
 }

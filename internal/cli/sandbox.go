@@ -133,7 +133,7 @@ func (a *app) createCommand() *cobra.Command {
 	var user, thread, project, idle, lifetime, snapshot, key string
 	var metadata []string
 	var ports []int
-	var wait bool
+	var wait, moves bool
 	cmd := &cobra.Command{
 		Use:   "create [flags]",
 		Short: "Create a sandbox and print its id",
@@ -148,6 +148,7 @@ that was created otherwise is refused.`,
 				return err
 			}
 			spec.User, spec.Thread, spec.Project, spec.Ports, spec.Snapshot = user, thread, project, ports, cove.ID(snapshot)
+			spec.Workspace.Moves = moves
 			if spec.Metadata, err = labels("--label", metadata); err != nil {
 				return err
 			}
@@ -177,6 +178,7 @@ that was created otherwise is refused.`,
 	fs.StringVar(&lifetime, "lifetime", "", "end it this `time` after its creation, such as 8h")
 	fs.IntSliceVar(&ports, "port", nil, "a port `number` that it will listen on; may be repeated")
 	fs.StringVar(&snapshot, "snapshot", "", "start with the files of the snapshot with this `ID`")
+	fs.BoolVar(&moves, "moves", false, "once it is stopped, let any node of a cluster start it with its files")
 	fs.BoolVar(&wait, "wait", false, "wait for room where there is none")
 	fs.StringVar(&key, "idempotency-key", "", "the same `key` gives the same sandbox")
 	return cmd

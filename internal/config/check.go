@@ -43,7 +43,7 @@ func orDefault(n, def int) int {
 // check refuses what each setting alone may be and all together may not.
 func (l *loader) check() error {
 	for _, look := range []func() error{
-		l.checkProviders, l.checkPolicy, l.checkNames, l.checkAddresses, l.checkTLS, l.checkPublic, l.checkRemote, l.checkDocker, l.checkE2B, l.checkRedis, l.checkPool, l.checkVolumes, l.checkEgress, l.checkModel,
+		l.checkProviders, l.checkPolicy, l.checkNames, l.checkAddresses, l.checkTLS, l.checkPublic, l.checkRemote, l.checkDocker, l.checkE2B, l.checkRedis, l.checkRegions, l.checkPool, l.checkVolumes, l.checkEgress, l.checkModel,
 		l.checkPrices,
 	} {
 		if err := look(); err != nil {

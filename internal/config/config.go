@@ -27,7 +27,9 @@ type Config struct {
 	NodeID        string   `env:"COVE_NODE_ID" key:"node_id" shown:"the host's name" doc:"The name of this node in answers and in the journal."`
 	LogLevel      string   `env:"COVE_LOG_LEVEL" key:"log_level" flag:"log-level" default:"info" oneof:"debug info warn error" doc:"The level of the server's log: debug, info, warn or error."`
 	Datasets      string   `env:"COVE_DATASETS" key:"datasets" shown:"none" doc:"The directory with the datasets that runs may read: a folder for each, or a registry.json that names them."`
-	ArchiveURL    string   `env:"COVE_ARCHIVE_URL" key:"archive_url" url:"file s3 http https" shown:"the directory archives in COVE_HOME" doc:"Where the workspaces of stopped sessions are kept."`
+	ArchiveURL    string   `env:"COVE_ARCHIVE_URL" key:"archive_url" url:"file s3" shown:"the directory archives in COVE_HOME" doc:"Where the workspaces of stopped sessions are kept: file:///a/directory, or s3://bucket/prefix?endpoint=https://host:port&region=name. Without endpoint it is Amazon's S3. path_style=false has the bucket be a part of the host's name."`
+	ArchiveKey    Secret   `env:"COVE_ARCHIVE_ACCESS_KEY" key:"archive_access_key" shown:"none" doc:"The access key for that bucket. It must be allowed to list, read, write and delete there."`
+	ArchiveSecret Secret   `env:"COVE_ARCHIVE_SECRET_KEY" key:"archive_secret_key" shown:"none" doc:"The secret key that belongs to it."`
 
 	Server       Server       `key:"server" doc:"The server and the on-demand daemon"`
 	Client       Client       `key:"client" doc:"Commands and libraries that talk to a server"`
@@ -50,11 +52,14 @@ type Config struct {
 	Faces        Faces        `key:"faces" doc:"Clients of other systems"`
 	Telemetry    Telemetry    `key:"telemetry" doc:"Traces"`
 
-	// Flavors, Policies, Imports and Secrets can be written in the file only.
+	// Flavors, Policies, Imports, Secrets and Regions can be written in the file only.
 	Flavors  Flavors  `key:"flavors" shown:"small, medium, large" doc:"Sizes of sandboxes by name, each with cpus, memory and pids. Your own stand beside small (1 CPU, 1 GB), medium (2, 2) and large (4, 4), or replace them."`
 	Policies Policies `key:"policies" shown:"none" doc:"Command policies by name, each with allow, deny and ask (lists of programs), timeout and max_output. A policy file holds one of them. agent-bash is built in."`
 	Imports  Imports  `key:"imports" shown:"none" doc:"Changes to the list of modules that Python code should not import (see docs/policy.md): block (a list) adds to it, allow takes from it. SANDBOX_BLOCK_DANGEROUS_IMPORTS says what the list is for."`
 	Secrets  Secrets  `key:"secrets" shown:"none" doc:"Credentials by name that requests of sandboxes get on their way out, each with hosts (as in an allow-list), header, and one of value, value_env (a variable) and value_file. They are sent over https only; plain: true lets one go out over http, too, but never to port 443. A session names those it wants; the sandbox never sees them."`
+
+	// Regions are other clusters.
+	Regions Regions `key:"regions" shown:"none" doc:"Other clusters by name, which have the same COVE_CLUSTER_SECRET, each with nodes (addresses, as COVE_NODE_ADDR says there), tenants (all that they do is done there) and metadata (a session that has all of it is opened there). COVE_REGION says which one this is."`
 
 	origins map[string]Origin
 }
@@ -183,9 +188,15 @@ type E2B struct {
 
 // Redis is the store that many nodes share.
 type Redis struct {
-	URL  string `env:"REDIS_URL" key:"url" url:"redis rediss unix" shown:"none" doc:"The Redis server that nodes share. Set, this process is one node of many."`
+	URL  string `env:"REDIS_URL" key:"url" url:"redis rediss unix redis+sentinel redis+cluster" shown:"none" doc:"The Redis that nodes share: redis://host:6379, redis+sentinel://host1:26379,host2:26379/name or redis+cluster://host1:7000,host2:7001. Set, cove serve is one node of many."`
 	Host string `env:"REDIS_HOST" key:"host" shown:"none" doc:"The same without a URL: the host."`
 	Port int    `env:"REDIS_PORT" key:"port" min:"1" max:"65535" shown:"6379" doc:"The port on REDIS_HOST."`
+
+	Secret   Secret        `env:"COVE_CLUSTER_SECRET" key:"secret" shown:"none" doc:"What all nodes of a cluster know and nobody else: 32 characters or more, as openssl rand -hex 32 makes them. Nodes know each other by it, and links are signed with it. REDIS_URL needs it."`
+	NodeAddr string        `env:"COVE_NODE_ADDR" key:"node_addr" default:"127.0.0.1:0" doc:"The address and port where other nodes reach this one, over TLS that only nodes can speak. Set an address that they can reach."`
+	Lease    time.Duration `env:"COVE_NODE_LEASE_SEC" key:"node_lease" default:"10" min:"1" max:"3600" doc:"Seconds after which a node that is not heard of is gone, and its sessions are lost. The same on all nodes."`
+	Grace    time.Duration `env:"COVE_NODE_GRACE_SEC" key:"node_grace" default:"60" min:"0" max:"86400" doc:"Seconds that a node which was stopped in order may be away before it is gone: the time for a restart. 0: it is gone at once."`
+	Region   string        `env:"COVE_REGION" key:"region" shown:"none" doc:"The name of this cluster among others."`
 }
 
 // Runs is how questions to data are answered, and how long they are remembered.

@@ -106,8 +106,8 @@ Times are seconds, or written as 90s, 30m, 2h. Sizes are in the unit that the na
 512m, 1g. Yes and no are true and false (1, yes, on and 0, no, off will do). Lists have commas between,
 or are JSON arrays.
 
-A setting that this build cannot honour is not ignored: cove serve and cove run refuse to start with REDIS_URL, and with a
-COVE_ARCHIVE_URL other than file://.
+REDIS_URL makes cove serve a node of a cluster: see docs/cluster.md. cove run, which keeps nothing, does not look at it; the daemon that
+commands start by themselves, and programs that have Cove inside, refuse to start with it.
 
 COVE_HOME is made at the first start with mode 0700 and must belong to the user who runs Cove. Root keeps
 it in /var/lib/cove, because root runs Cove as a service; everybody else in $XDG_STATE_HOME/cove or

@@ -53,7 +53,7 @@ func TestBadVariables(t *testing.T) {
 		{map[string]string{"SANDBOX_URL": "http://"}, `SANDBOX_URL: "http:" names no host; write one after http://`},
 		{map[string]string{"SANDBOX_URL": "http:///path"}, `SANDBOX_URL: "http:///path" names no host; write one such as http://localhost:8000`},
 		{map[string]string{"REDIS_URL": "redis://:secret@%zz"}, `REDIS_URL: is not a URL; write one such as redis://…`},
-		{map[string]string{"REDIS_URL": "ftp://:secret@h"}, `REDIS_URL: "ftp://:xxxxx@h" is not a URL that can be used here; start it with redis://, rediss:// or unix://`},
+		{map[string]string{"REDIS_URL": "ftp://:secret@h"}, `REDIS_URL: "ftp://:xxxxx@h" is not a URL that can be used here; start it with redis://, rediss://, unix://, redis+sentinel:// or redis+cluster://`},
 		{map[string]string{"COVE_API_KEY": "two words"}, `COVE_API_KEY: holds a space or a control character; write the key alone`},
 		{map[string]string{"DOCKER_IMAGE": "a\nb"}, `DOCKER_IMAGE: holds a line break or a NUL byte; write it on one line`},
 		{map[string]string{"SANDBOX_FALLBACK": "[docker"}, `SANDBOX_FALLBACK: "[docker" is not a JSON array of words; write one such as ["a", "b"], or a,b`},

@@ -56,6 +56,8 @@ func render(s Setting, v reflect.Value) string {
 		return strings.Join(x.Names(), ",")
 	case Secrets:
 		return strings.Join(x.Names(), ",")
+	case Regions:
+		return strings.Join(x.Names(), ",")
 	}
 	if v.IsZero() && s.Default == "" {
 		return ""
@@ -235,6 +237,10 @@ func indented(tree any) string {
 			b.WriteString("  " + name + ": [" + strings.Join(t[name], ", ") + "]\n")
 		}
 	case Secrets:
+		for _, name := range t.Names() {
+			b.WriteString("  " + name + ": " + t[name].inline() + "\n")
+		}
+	case Regions:
 		for _, name := range t.Names() {
 			b.WriteString("  " + name + ": " + t[name].inline() + "\n")
 		}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/url"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -16,7 +15,6 @@ import (
 
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/engine"
-	"github.com/cove-sandbox/cove/internal/archive"
 	"github.com/cove-sandbox/cove/internal/audit"
 	"github.com/cove-sandbox/cove/internal/config"
 	"github.com/cove-sandbox/cove/internal/volume"
@@ -24,11 +22,14 @@ import (
 
 // site is where an assembly keeps its things, and how.
 type site struct {
-	dir    string
-	node   string                                        // in the journal and in records
-	store  func(ctx context.Context) (cove.Store, error) // opened after the journal
-	spares int                                           // sandboxes kept ready
-	logger *slog.Logger
+	dir   string
+	node  string                                        // in the journal and in records
+	store func(ctx context.Context) (cove.Store, error) // opened after the journal
+	// join makes a node of what is assembled; nil where it is alone.
+	join    func(ctx context.Context, a *assembly, ec *engine.Config) error
+	spares  int    // sandboxes kept ready
+	version string // of this program; "" where nobody asks
+	logger  *slog.Logger
 	// observer is told what the engine does; nil: nobody is.
 	observer cove.Observer
 	// sign makes the URLs of links; nil where nobody serves them.
@@ -121,7 +122,12 @@ func assemble(ctx context.Context, cfg config.Config, at site) (_ *assembly, err
 		return nil, err
 	}
 	a.later(a.store.Close)
-	if err := a.openFiles(&ec, cfg, at); err != nil {
+	if at.join != nil {
+		if err := at.join(ctx, a, &ec); err != nil {
+			return nil, err
+		}
+	}
+	if err := a.openFiles(ctx, &ec, cfg, at); err != nil {
 		return nil, err
 	}
 	// Now, because it may have to wait for the host.
@@ -131,6 +137,7 @@ func assemble(ctx context.Context, cfg config.Config, at site) (_ *assembly, err
 	ec.Store, ec.Journal = a.store, journal
 	artifacts(&ec, cfg)
 	ec.PoolSize, ec.Node, ec.Logger, ec.Observer = at.spares, at.node, at.logger, at.observer
+	ec.Version = at.version
 	ec.Fleeting, ec.Fresh, ec.Spare, ec.Sign = at.run != nil, at.fresh, ahead.take, at.sign
 	return a, a.open(ctx, cfg, at, ec)
 }
@@ -231,33 +238,15 @@ func hours(n float64) time.Duration { return time.Duration(n * float64(time.Hour
 // buildable refuses settings that ask for what this build does not have:
 // ignoring them would be a surprise.
 func buildable(cfg config.Config) error {
-	if cfg.Redis.URL != "" {
-		return cove.InvalidField("REDIS_URL", "asks for many nodes, which this build cannot do; unset it and REDIS_HOST")
-	}
-	if u, err := url.Parse(cfg.ArchiveURL); err != nil || u.Scheme != "" && u.Scheme != "file" {
-		return cove.InvalidField("COVE_ARCHIVE_URL", "asks for archives elsewhere, which this build cannot do; use file:///a/directory or unset it")
-	}
 	if names := ProviderNames(); !slices.Contains(names, cfg.Provider) {
 		return cove.InvalidField("SANDBOX_PROVIDER", "%q is not part of this build; use %s", cfg.Provider, strings.Join(names, ", "))
 	}
 	return nil
 }
 
-func openArchives(cfg config.Config, dir string) (cove.Archives, error) {
-	u, err := url.Parse(cfg.ArchiveURL)
-	if err != nil || u.Scheme != "file" {
-		return archive.Open(filepath.Join(dir, "archives"))
-	}
-	a, err := archive.Open(u.Path)
-	if err != nil {
-		return nil, cove.InvalidField("COVE_ARCHIVE_URL", "%s", cove.MessageOf(err))
-	}
-	return a, nil
-}
-
 // openFiles makes places for what sessions leave: archives, output and volumes.
-func (a *assembly) openFiles(ec *engine.Config, cfg config.Config, at site) error {
-	archives, err := openArchives(cfg, at.dir)
+func (a *assembly) openFiles(ctx context.Context, ec *engine.Config, cfg config.Config, at site) error {
+	archives, err := a.openArchives(ctx, cfg, at)
 	if err != nil {
 		return err
 	}
@@ -267,6 +256,11 @@ func (a *assembly) openFiles(ec *engine.Config, cfg config.Config, at site) erro
 	}
 	a.later(output.Close)
 	ec.Archives, ec.Output = archives, output
+	if at.join != nil && cfg.Redis.URL != "" && cfg.ArchiveURL != "" {
+		if ec.Moving, err = a.openBucket(ctx, cfg, at); err != nil {
+			return err
+		}
+	}
 	return a.openFolders(ec, at)
 }
 

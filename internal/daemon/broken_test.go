@@ -155,17 +155,18 @@ func TestConnectMistrustsAHomeOfOthers(t *testing.T) {
 	}
 }
 
-func TestSettingsThatThisBuildCannotHonour(t *testing.T) {
-	for _, tc := range [][3]string{
-		{"REDIS_URL", "redis://127.0.0.1:6379", "asks for many nodes"},
-		{"COVE_ARCHIVE_URL", "s3://bucket", "asks for archives elsewhere"},
-	} {
-		_, err := daemon.OneShot(t.Context(), settings(t, tc[0], tc[1]), cove.Spec{}, false)
-		if cove.CodeOf(err) != cove.Invalid || !strings.Contains(err.Error(), tc[0]+": ") || !strings.Contains(err.Error(), tc[2]) {
-			t.Errorf("%s=%s: %v", tc[0], tc[1], err)
+// A run keeps nothing for others, and looks at nothing that is about others. What
+// stays, and is no server that somebody started, is no node.
+func TestSettingsOfClusters(t *testing.T) {
+	redis := settings(t, "REDIS_URL", "redis://127.0.0.1:1")
+	_, embedded := daemon.Embed(t.Context(), redis, false, slog.New(slog.DiscardHandler))
+	onDemand := daemon.Serve(t.Context(), redis, daemon.Options{OnDemand: true, Logger: slog.New(slog.DiscardHandler)})
+	for name, err := range map[string]error{"inside a program": embedded, "on demand": onDemand} {
+		if cove.CodeOf(err) != cove.Invalid || !strings.Contains(err.Error(), "REDIS_URL: makes") {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
-	l, err := daemon.OneShot(t.Context(), settings(t, "SANDBOX_BLOCK_DANGEROUS_IMPORTS", "false"), cove.Spec{}, false)
+	l, err := daemon.OneShot(t.Context(), settings(t, "SANDBOX_BLOCK_DANGEROUS_IMPORTS", "false", "COVE_ARCHIVE_URL", "s3://bucket", "REDIS_URL", "redis://127.0.0.1:1"), cove.Spec{}, false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/cluster"
 	"github.com/cove-sandbox/cove/internal/e2bapi"
 	"github.com/cove-sandbox/cove/internal/preview"
 	"github.com/cove-sandbox/cove/internal/telemetry"
@@ -167,13 +168,16 @@ func (s *server) alone(h http.Handler) http.Handler {
 // e2bFace is what E2B's clients find.
 func (s *server) e2bFace() *e2bapi.Handler {
 	cfg := e2bapi.Config{
-		Platform: s.parts.engine.As, Authenticate: s.keys.Authenticate, Owner: s.ownerOf, Key: s.whoIs, Live: s.live, Watch: s.watch.Follow,
+		Platform: s.platform, Authenticate: s.keys.Authenticate, Owner: s.ownerOf, Key: s.whoIs, Live: s.live, Watch: s.watch.Follow,
 		CodeTemplate: s.codeTemplate, Secrets: func(cove.Principal) []string { return slices.Sorted(maps.Keys(s.cfg.Secrets)) },
 		Secret: s.book.Derive("e2b"), Domain: s.domain, Network: cove.NetworkMode(s.cfg.Faces.E2BNetwork),
 		Begin: s.telemetry.Request, End: s.e2bAnswered, Logger: s.Logger,
 	}
 	if s.cfg.Server.PublicURL != "" {
 		cfg.Public = s.origins.public
+	}
+	if s.member != nil {
+		cfg.Mark, cfg.Elsewhere = cluster.Mark(s.cfg.NodeID), s.member.Pass
 	}
 	if s.domain != "" {
 		cfg.Ports = s.openPorts(cfg.Secret)
@@ -233,7 +237,7 @@ func (s *server) ownerOf(ctx context.Context, id cove.ID) (cove.Principal, func(
 // everybody, and those of others to who shows the token of traffic.
 func (s *server) openPorts(secret []byte) http.Handler {
 	return preview.New(preview.Config{
-		Domain: hostOf(s.domain), Secure: true, Platform: s.parts.engine.As, Logger: s.Logger, Refusal: portRefused,
+		Domain: hostOf(s.domain), Secure: true, Platform: s.platform, Logger: s.Logger, Refusal: portRefused,
 		Open: func(ctx context.Context, id cove.ID, _ int, r *http.Request) (cove.Principal, func(), error) {
 			rec, err := s.sessionOf(ctx, id)
 			if err != nil {

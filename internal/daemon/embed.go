@@ -31,6 +31,9 @@ func Embed(ctx context.Context, cfg config.Config, keep bool, logger *slog.Logge
 
 // EmbedWith is Embed with parts of the caller's own.
 func EmbedWith(ctx context.Context, cfg config.Config, keep bool, logger *slog.Logger, own Parts) (*Embedded, error) {
+	if cfg.Redis.URL != "" {
+		return nil, cove.InvalidField("REDIS_URL", "makes a node of many, which only cove serve is; unset it, or use that server").Reason(cove.ReasonConfiguration)
+	}
 	home, err := OpenHome(cfg.Home)
 	if err != nil {
 		return nil, err

@@ -62,9 +62,12 @@ func (s *server) handler(d door, common httpapi.Config, f faces) http.Handler {
 	case s.e2bDoor:
 		return s.alone(f.e2b)
 	}
-	common.Platform, common.Authenticate, common.Watch = s.parts.engine.As, d.authenticate, s.watch.Follow
+	common.Platform, common.Authenticate, common.Watch = s.platform, d.authenticate, s.watch.Follow
 	common.Tickets, common.Secure = s.desk, secure(s.origins.public)
 	common.Metrics, common.Begin, common.End, common.Provider = s.telemetry.Metrics(), s.telemetry.Request, s.answered, s.telemetry.Provider
+	if _, fromNodes := d.listener.(*nodeListener); fromNodes {
+		return s.forNodes(common, f)
+	}
 	api := httpapi.New(common)
 	if d.listener == s.socket {
 		return api

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/cluster"
 	"github.com/cove-sandbox/cove/internal/preview"
 	"github.com/cove-sandbox/cove/internal/ticket"
 )
@@ -24,12 +25,14 @@ type origins struct {
 }
 
 // openLinks reads the key of links and finds out where they lead. The doors are
-// open already.
+// open already. The key of a cluster comes later: see joinLinks.
 func (s *server) openLinks() (err error) {
-	if s.book, err = ticket.Open(s.home.linkKey(), s.home.signedOut()); err != nil {
-		return err
+	if !s.clustered() {
+		if s.book, err = ticket.Open(s.home.linkKey(), s.home.signedOut()); err != nil {
+			return err
+		}
+		s.desk = ticket.NewDesk(s.book, s.whoIs)
 	}
-	s.desk = ticket.NewDesk(s.book, s.whoIs)
 	if s.tcp == nil {
 		return nil
 	}
@@ -64,6 +67,22 @@ func (s *server) openLinks() (err error) {
 		}
 		s.origins.preview = &url.URL{Scheme: "http", Host: net.JoinHostPort("localhost", port), Path: "/"}
 	}
+	return nil
+}
+
+// joinLinks makes links those of the cluster, if this is a node of one: good at every
+// node, and used once in all. It needs the directory, and comes before anybody is
+// answered.
+func (s *server) joinLinks() error {
+	if !s.clustered() {
+		return nil
+	}
+	key, err := cluster.Derive(s.cfg.Redis.Secret.Reveal(), "links")
+	if err != nil {
+		return err
+	}
+	s.book = ticket.Join(key, s.directory)
+	s.desk = ticket.NewDesk(s.book, s.whoIs)
 	return nil
 }
 

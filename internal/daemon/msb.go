@@ -41,7 +41,7 @@ func (s *server) msbURL() string {
 // msbFace is what microsandbox's clients find.
 func (s *server) msbFace() http.Handler {
 	return msbapi.New(msbapi.Config{
-		Platform: s.parts.engine.As, Authenticate: s.keys.AuthenticateNamespaced, Watch: s.watch.Follow,
+		Platform: s.platform, Authenticate: s.keys.AuthenticateNamespaced, Watch: s.watch.Follow,
 		Templates: s.parts.templates.Names, Isolation: s.parts.engine.Isolation, Logger: s.Logger,
 	})
 }

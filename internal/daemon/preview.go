@@ -27,6 +27,6 @@ func (s *server) previewer() *preview.Handler {
 		return nil
 	}
 	return preview.New(preview.Config{
-		Domain: at.Hostname(), Below: s.previews != nil, Secure: secure(at), Redeem: s.desk.Redeem, Platform: s.parts.engine.As, Logger: s.Logger,
+		Domain: at.Hostname(), Below: s.previews != nil, Secure: secure(at), Redeem: s.desk.Redeem, Platform: s.platform, Logger: s.Logger,
 	})
 }

@@ -10,18 +10,20 @@ import (
 	"net/http"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
 	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/engine"
 	"github.com/cove-sandbox/cove/internal/auth"
+	"github.com/cove-sandbox/cove/internal/cluster"
 	"github.com/cove-sandbox/cove/internal/config"
 	"github.com/cove-sandbox/cove/internal/httpapi"
 	"github.com/cove-sandbox/cove/internal/mcpserver"
 	"github.com/cove-sandbox/cove/internal/telemetry"
 	"github.com/cove-sandbox/cove/internal/ticket"
 	"github.com/cove-sandbox/cove/internal/wire"
-	"github.com/cove-sandbox/cove/store/sqlite"
 )
 
 // How long the parts of an end may take.
@@ -101,20 +103,18 @@ func Serve(ctx context.Context, cfg config.Config, o Options) (err error) {
 	}
 	defer s.endTelemetry(ctx)
 	s.parts, err = assemble(ctx, cfg, site{
-		dir: home.dir, node: cfg.NodeID, spares: cfg.Pool.Size, logger: o.Logger, observer: s.telemetry, sign: s.sign, parts: o.Parts,
-		store: func(ctx context.Context) (cove.Store, error) {
-			db, err := sqlite.Open(ctx, home.database())
-			if err != nil {
-				return nil, err
-			}
-			return s.watch.Store(auth.Remembering(db)), nil // the lock makes us its only writer
-		},
+		dir: home.dir, node: cfg.NodeID, version: o.Version, spares: cfg.Pool.Size, logger: o.Logger, observer: s.telemetry, sign: s.sign, parts: o.Parts,
+		store: s.openStore, join: s.asNode,
 	})
 	if err != nil {
 		return err
 	}
+	s.serving.Store(s.parts.engine)
 	defer func() { err = errors.Join(err, s.end(ctx)) }()
-	s.keys = auth.New(s.parts.store)
+	s.keys = s.keyring()
+	if err := s.joinLinks(); err != nil {
+		return err
+	}
 	return s.run(ctx, l)
 }
 
@@ -144,6 +144,14 @@ type server struct {
 	authority *authority   // that vouches for the domain; nil unless it is ours
 
 	mcp *mcpserver.Handler // serves clients that have sessions of their own
+
+	nodeDoor   net.Listener // for other nodes; nil where there are none, as the next two
+	directory  cove.Directory
+	member     *cluster.Member
+	remembered *auth.Remembered
+	revokedMu  sync.Mutex
+	revoked    []*cove.Key                   // guarded by revokedMu; the newest
+	serving    atomic.Pointer[engine.Engine] // nil until it is open
 }
 
 // listen opens the doors before anything else is begun, so that an address
@@ -154,7 +162,7 @@ func (s *server) listen(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	for _, open := range []func(context.Context) error{s.listenE2B, s.guard, s.listenPreviews, s.listenMSB} {
+	for _, open := range []func(context.Context) error{s.listenE2B, s.guard, s.listenPreviews, s.listenMSB, s.listenNodes} {
 		if err = open(ctx); err != nil {
 			s.closeListeners()
 			return err
@@ -189,7 +197,7 @@ func lastOp(err error) error {
 }
 
 func (s *server) closeListeners() {
-	for _, l := range []net.Listener{s.tcp, s.socket, s.previews, s.e2bDoor, s.msbDoor} {
+	for _, l := range []net.Listener{s.tcp, s.socket, s.previews, s.e2bDoor, s.msbDoor, s.nodeDoor} {
 		if l != nil {
 			_ = l.Close() // the server may have closed it
 		}
@@ -231,6 +239,11 @@ func (s *server) run(ctx context.Context, l *lock) error {
 		Health: s.health, Explain: explain, Verify: verifier(s.cfg), Console: pages, Journal: journalCheck(s.home),
 		ToolImports: s.cfg.ToolImports(), Logger: s.Logger, Version: s.Version,
 	})
+	if s.member != nil {
+		if err := s.member.Serve(ctx, s.parts.engine); err != nil {
+			return err
+		}
+	}
 	s.Logger.InfoContext(ctx, "serving", slog.String("address", s.address()), slog.String("home", s.home.dir), slog.String("version", s.Version))
 	if s.Ready != nil {
 		s.Ready(Ready{
@@ -258,7 +271,11 @@ func (s *server) start(base context.Context, ended chan<- error, common httpapi.
 	}
 	var servers []*http.Server
 	handlers := s.faces()
-	for _, d := range []door{{s.tcp, byKey}, {s.socket, byPeer}, {s.previews, nil}, {s.e2bDoor, byKey}, {s.msbDoor, byKey}} {
+	doors := []door{{s.tcp, byKey}, {s.socket, byPeer}, {s.previews, nil}, {s.e2bDoor, byKey}, {s.msbDoor, byKey}}
+	if s.member != nil {
+		doors = append(doors, door{s.nodesOnly(), s.member.Authenticate})
+	}
+	for _, d := range doors {
 		if d.listener == nil {
 			continue
 		}
@@ -275,7 +292,7 @@ func (s *server) start(base context.Context, ended chan<- error, common httpapi.
 }
 
 // mostDoors is how many listeners there can be.
-const mostDoors = 5
+const mostDoors = 6
 
 // health is unavailable with the cause where nothing can be done: without a
 // journal, that is everything.
@@ -287,7 +304,15 @@ func (s *server) health(ctx context.Context) wire.Health {
 	if err != nil {
 		return wire.Health{Status: "unavailable", Message: cove.MessageOf(err), NodeID: s.cfg.NodeID}
 	}
-	return wire.HealthOf(stats)
+	h := wire.HealthOf(stats)
+	if s.member == nil {
+		return h
+	}
+	h.RedisConnected = s.member.Connected()
+	if err := s.member.Serving(); err != nil {
+		h.Status, h.Message = "unavailable", cove.MessageOf(err)
+	}
+	return h
 }
 
 // await returns when the server shall end, with an error if it had to.

@@ -245,8 +245,10 @@ func TestServersThatCannotStart(t *testing.T) {
 		mess  func(t *testing.T, home string)
 		words string
 	}{
-		"archives elsewhere": {pairs: []string{"COVE_ARCHIVE_URL", "s3://b"}, words: "COVE_ARCHIVE_URL"},
-		"archives nowhere":   {pairs: []string{"COVE_ARCHIVE_URL", "file:///dev/null/x"}, words: "COVE_ARCHIVE_URL: /dev/null/x"},
+		"no bucket":        {pairs: []string{"COVE_ARCHIVE_URL", "s3://b"}, words: "COVE_ARCHIVE_URL: the address of the archives names no bucket"},
+		"no credentials":   {pairs: []string{"COVE_ARCHIVE_URL", "s3://bucket"}, words: "COVE_ARCHIVE_URL: the archives are in a bucket, and there are no credentials"},
+		"a bucket nowhere": {pairs: []string{"COVE_ARCHIVE_URL", "s3://bucket?endpoint=http://127.0.0.1:1", "COVE_ARCHIVE_ACCESS_KEY", "k", "COVE_ARCHIVE_SECRET_KEY", "s"}, words: "COVE_ARCHIVE_URL: the bucket bucket at 127.0.0.1:1 does not answer"},
+		"archives nowhere": {pairs: []string{"COVE_ARCHIVE_URL", "file:///dev/null/x"}, words: "COVE_ARCHIVE_URL: /dev/null/x"},
 		"bad policy": {pairs: nil, words: "policies.p: ", mess: func(t *testing.T, home string) {
 			t.Helper()
 			put(t, filepath.Join(home, "config.yaml"), "policies:\n  p: {allow: [eval]}\n")

@@ -160,7 +160,7 @@ func (c *call) newTemplate() error {
 	if err := cove.ValidTemplateName(asked.Name); err != nil {
 		return err
 	}
-	one := &build{id: string(cove.NewID()), tenant: c.who.Tenant, name: asked.Name, status: statusWaits, files: map[string]string{}}
+	one := &build{id: c.h.marked(string(cove.NewID())), tenant: c.who.Tenant, name: asked.Name, status: statusWaits, files: map[string]string{}}
 	for _, tag := range asked.Tags {
 		if tag != tagDefault && tag != tagLatest {
 			one.tags = append(one.tags, tag)
@@ -219,8 +219,6 @@ func (h *Handler) upload() http.Handler {
 		err := c.takeUpload()
 		if err != nil {
 			c.fail(err)
-		} else {
-			c.w.WriteHeader(http.StatusOK)
 		}
 		c.told(r.Context(), "PUT /templates/{id}/upload/{build}/{hash}", err, time.Since(started))
 	})
@@ -232,6 +230,11 @@ func (c *call) takeUpload() error {
 	if subtle.ConstantTimeCompare([]byte(c.r.URL.Query().Get("token")), []byte(want)) != 1 {
 		return cove.Errorf(cove.Unauthenticated, "this is no link to send files to")
 	}
+	return c.atBuild(func() error { return c.keepUpload(id, hash) })
+}
+
+// keepUpload keeps the files of a step.
+func (c *call) keepUpload(id, hash string) error {
 	one := c.h.builds.open(id)
 	if one == nil || one.name != c.r.PathValue("id") {
 		return cove.Errorf(cove.NotFound, "the build does not wait for files")
@@ -259,6 +262,7 @@ func (c *call) takeUpload() error {
 		_ = os.Remove(old) // it is replaced
 	}
 	one.files[hash] = f.Name()
+	c.w.WriteHeader(http.StatusOK)
 	return nil
 }
 

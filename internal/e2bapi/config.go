@@ -52,6 +52,14 @@ type Config struct {
 	// Network is the network of a sandbox whose client says nothing about one:
 	// cove.NetworkOpen unless it is set.
 	Network cove.NetworkMode
+	// Mark tells what this server keeps for clients from what others behind the same
+	// address do: ids of watchers and of builds end with a dot and it. "": there are no
+	// others.
+	Mark string
+	// Elsewhere returns what hands requests on to the server with another mark. NotFound
+	// says that it is gone. refuse answers where that server does not. It must be set
+	// where Mark is.
+	Elsewhere func(ctx context.Context, mark string, refuse func(http.ResponseWriter, *http.Request, error)) (http.Handler, error)
 	// Begin is told of a request whose caller is known, with its route, and returns
 	// the context to go on with. The default is the request's own.
 	Begin func(r *http.Request, route string) context.Context

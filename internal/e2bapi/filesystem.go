@@ -25,8 +25,8 @@ func filesystemCalls() map[string]action {
 		at + "ListDir":          func(c *call) error { return unary(c, c.listDir) },
 		at + "WatchDir":         func(c *call) error { return stream(c, c.watchDir) },
 		at + "CreateWatcher":    func(c *call) error { return unary(c, c.createWatcher) },
-		at + "GetWatcherEvents": func(c *call) error { return unary(c, c.watcherEvents) },
-		at + "RemoveWatcher":    func(c *call) error { return unary(c, c.removeWatcher) },
+		at + "GetWatcherEvents": func(c *call) error { return c.atWatcher(func() error { return unary(c, c.watcherEvents) }) },
+		at + "RemoveWatcher":    func(c *call) error { return c.atWatcher(func() error { return unary(c, c.removeWatcher) }) },
 	}
 }
 

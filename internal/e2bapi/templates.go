@@ -21,8 +21,8 @@ func templateRoutes() map[string]action {
 		"POST /v3/templates":         (*call).newTemplate,
 
 		"GET /templates/{id}/files/{hash}":          (*call).buildFiles,
-		"POST /v2/templates/{id}/builds/{build}":    (*call).startBuild,
-		"GET /templates/{id}/builds/{build}/status": (*call).buildStatus,
+		"POST /v2/templates/{id}/builds/{build}":    func(c *call) error { return c.atBuild(c.startBuild) },
+		"GET /templates/{id}/builds/{build}/status": func(c *call) error { return c.atBuild(c.buildStatus) },
 	}
 }
 

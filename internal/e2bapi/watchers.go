@@ -55,8 +55,8 @@ func (m eventsMessage) settle(arrived bool) {
 	m.from.turn <- nothing{}
 }
 
-// add keeps a watcher, unless there are too many.
-func (w *watchers) add(one *watcher) (string, error) {
+// add keeps a watcher under an id, unless there are too many.
+func (w *watchers) add(one *watcher, id string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	same := 0
@@ -66,15 +66,14 @@ func (w *watchers) add(one *watcher) (string, error) {
 		}
 	}
 	if same >= maxWatchers || len(w.byID) >= maxAllWatchers {
-		return "", cove.Errorf(cove.Exhausted, "there are too many watchers already").Remedy("remove those that are no longer needed")
+		return cove.Errorf(cove.Exhausted, "there are too many watchers already").Remedy("remove those that are no longer needed")
 	}
 	if w.byID == nil {
 		w.byID = map[string]*watcher{}
 	}
-	id := rand.Text()
 	w.byID[id] = one
 	one.idle = time.AfterFunc(watcherIdle, func() { w.remove(one.session, id) })
-	return id, nil
+	return nil
 }
 
 // get returns a watcher of a sandbox, which is asked for from now on.
@@ -118,8 +117,8 @@ func (c *call) createWatcher(ctx context.Context, in watchMessage) (watcherMessa
 	}
 	one := &watcher{session: c.id, feed: f, stop: stop, turn: make(chan nothing, 1)}
 	one.turn <- nothing{}
-	id, err := c.h.watches.add(one)
-	if err != nil {
+	id := c.h.marked(rand.Text())
+	if err := c.h.watches.add(one, id); err != nil {
 		f.end()
 		stop()
 		release()

@@ -161,7 +161,7 @@ func (c *call) logout() error {
 	if !ok {
 		return cove.Errorf(cove.Conflict, "a key was shown, and only browsers sign out").Remedy("revoke the key to end it")
 	}
-	if err := c.api.Tickets.Leave(ticket); err != nil {
+	if err := c.api.Tickets.Leave(c.r.Context(), ticket); err != nil {
 		return err
 	}
 	c.setCookie("", time.Unix(1, 0))

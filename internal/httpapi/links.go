@@ -18,7 +18,7 @@ type Tickets interface {
 	// Enter uses a login ticket up and returns that of a browser that is signed in.
 	Enter(ctx context.Context, ticket string) (console string, g cove.Grant, err error)
 	// Leave makes the ticket of a browser good no more.
-	Leave(console string) error
+	Leave(ctx context.Context, console string) error
 }
 
 // noTickets is where nobody signs anything: no ticket is good.
@@ -32,7 +32,7 @@ func (noTickets) Enter(context.Context, string) (console string, g cove.Grant, e
 	return "", g, noTicket()
 }
 
-func (noTickets) Leave(string) error { return noTicket() }
+func (noTickets) Leave(context.Context, string) error { return noTicket() }
 
 func noTicket() error {
 	return cove.Errorf(cove.Unauthenticated, "this server has made no links, so none is good")

@@ -38,7 +38,7 @@ func (d *desk) Enter(_ context.Context, ticket string) (console string, g cove.G
 	return "ticket-for-console", cove.Grant{ExpiresAt: time.Now().Add(time.Hour)}, nil
 }
 
-func (d *desk) Leave(console string) error {
+func (d *desk) Leave(_ context.Context, console string) error {
 	if console != "ticket-for-console" {
 		return errors.New("another ticket")
 	}

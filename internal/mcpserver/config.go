@@ -3,6 +3,7 @@ package mcpserver
 import (
 	"context"
 	"log/slog"
+	"net/http"
 	"time"
 
 	"github.com/cove-sandbox/cove"
@@ -32,6 +33,13 @@ type Config struct {
 	Watch func(ctx context.Context, p cove.Principal) (_ context.Context, stop func())
 	// Idle is how long an MCP session over HTTP lasts without a request: 30 minutes.
 	Idle time.Duration
+	// Mark tells MCP sessions of this server from those of others behind the same
+	// address: their ids begin with it and a dot. "": there are no others.
+	Mark string
+	// Elsewhere returns what hands requests on to the server with another mark.
+	// NotFound says that it is gone, and its MCP sessions with it. It must be set
+	// where Mark is.
+	Elsewhere func(r *http.Request, mark string) (http.Handler, error)
 	// Logger gets a line for each call, without what is in it, and the causes of
 	// errors. The default throws them away.
 	Logger *slog.Logger

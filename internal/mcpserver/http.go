@@ -74,8 +74,23 @@ func token(ctx context.Context, _ string, _ *http.Request) (*auth.TokenInfo, err
 	return &auth.TokenInfo{UserID: who.user(), Extra: map[string]any{callerKey: who}}, nil
 }
 
-// ServeHTTP answers one request.
+// ServeHTTP answers one request, or has the server do so that has its MCP session.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	mark := h.face.elsewhere(r)
+	if mark == "" {
+		h.serve(w, r)
+		return
+	}
+	w = patient{w, http.NewResponseController(w)}
+	if err := guard(r, h.face.Hosts); err != nil {
+		fail(w, err)
+		return
+	}
+	h.pass(w, r, mark)
+}
+
+// serve answers one request here.
+func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
 	w = patient{w, http.NewResponseController(w)}
 	if err := guard(r, h.face.Hosts); err != nil {
 		fail(w, err)
@@ -96,7 +111,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	who := caller{platform: h.platform(p), who: p}
-	if peer := h.face.peerOf(r.Header.Get("Mcp-Session-Id"), who); peer != nil {
+	if peer := h.face.peerOf(r.Header.Get(sessionHeader), who); peer != nil {
 		defer peer.arrive(h.face.Idle)()
 		if r.Method == http.MethodDelete {
 			peer.end() // the SDK would wait for its calls

@@ -50,7 +50,7 @@ func newFace(cfg Config, only *caller) *face {
 	f := &face{Config: cfg.withDefaults(), only: only, peers: map[*mcp.ServerSession]*peer{}, named: map[string]*peer{}}
 	f.server = mcp.NewServer(
 		&mcp.Implementation{Name: "cove", Title: "Cove", Description: "Sandboxes for code that nobody has read yet", Version: f.Version},
-		&mcp.ServerOptions{Instructions: instructions, Logger: quiet(f.Logger)},
+		&mcp.ServerOptions{Instructions: instructions, Logger: quiet(f.Logger), GetSessionID: f.newID},
 	)
 	f.server.AddReceivingMiddleware(f.look)
 	f.addTools()

@@ -22,7 +22,8 @@ type Book struct {
 	lasting  []byte // signs what outlives this process
 	fleeting []byte // signs what does not
 	console  []byte // signs browsers in
-	left     *left  // who signed out; nil where sign-ins end with this process
+	left     *left  // who signed out; nil where sign-ins end with this process, or with others
+	shared   Shared // what many servers note together; nil where this one is alone
 }
 
 // New returns a book over a key, whose sign-ins end with this process.
@@ -30,6 +31,12 @@ func New(key []byte) *Book {
 	boot := make([]byte, 32)
 	_, _ = rand.Read(boot) // never fails since Go 1.24
 	return &Book{lasting: slices.Clone(key), fleeting: sum(key, "cove boot", boot), console: sum(key, "cove console", boot)}
+}
+
+// Join returns the book that every server has which was given the same key, and
+// notes in the same place what is good no more.
+func Join(key []byte, shared Shared) *Book {
+	return &Book{lasting: slices.Clone(key), fleeting: sum(key, "cove boot", nil), console: sum(key, "cove console", nil), shared: shared}
 }
 
 // Derive returns a secret of its own for another use, which is the same as long as

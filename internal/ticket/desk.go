@@ -11,7 +11,7 @@ import (
 type Desk struct {
 	book *Book
 	who  func(ctx context.Context, name string) (cove.Principal, func(), error)
-	used spent
+	used register
 }
 
 // NewDesk returns a desk for the tickets of a book. who returns the principal of
@@ -19,10 +19,10 @@ type Desk struct {
 // function for the end of its request.
 func NewDesk(b *Book, who func(ctx context.Context, name string) (cove.Principal, func(), error)) *Desk {
 	d := &Desk{book: b, who: who}
-	if b.left != nil {
-		for _, t := range b.left.all() {
-			d.used.put(t)
-		}
+	if b.shared != nil {
+		d.used = newTogether(b.shared)
+	} else {
+		d.used = newAlone(b.left)
 	}
 	return d
 }
@@ -45,8 +45,8 @@ func (d *Desk) Redeem(ctx context.Context, text string, kind cove.GrantKind) (g 
 func (d *Desk) take(ctx context.Context, text string, kind cove.GrantKind) (t ticket, p cove.Principal, done func(), err error) {
 	nothing := func() {}
 	t, err = d.book.read(text, kind)
-	if err == nil && d.used.contains(t) {
-		err = bad()
+	if err == nil {
+		err = d.used.check(ctx, t)
 	}
 	if err != nil {
 		return ticket{}, cove.Principal{}, nothing, err
@@ -84,29 +84,30 @@ func (d *Desk) Enter(ctx context.Context, text string) (console string, g cove.G
 		return "", g, err
 	}
 	defer done()
-	first, err := d.used.add(t)
-	if err != nil {
+	if err := d.used.use(ctx, t); err != nil {
 		return "", g, err
-	}
-	if !first {
-		return "", g, bad() // another request was faster
 	}
 	g = cove.Grant{
 		Kind: cove.GrantConsole, Principal: t.grant.Principal, Tenant: t.grant.Tenant,
 		ExpiresAt: time.Now().Add(cove.ConsoleTTL).UTC().Truncate(time.Second),
 	}
-	return d.book.Issue(g), g, nil
+	console = d.book.Issue(g)
+	in, err := d.book.read(console, cove.GrantConsole)
+	if err == nil {
+		err = d.used.enter(ctx, in)
+	}
+	if err != nil {
+		return "", cove.Grant{}, err
+	}
+	return console, g, nil
 }
 
 // Leave signs a browser out: its ticket is good no more, whatever becomes of this
-// process. On error it may be good again after a restart.
-func (d *Desk) Leave(console string) error {
+// process. On error it may be good again after a restart, or at other servers.
+func (d *Desk) Leave(ctx context.Context, console string) error {
 	t, err := d.book.read(console, cove.GrantConsole)
 	if err != nil {
 		return err
 	}
-	if _, err := d.used.add(t); err != nil || d.book.left == nil {
-		return err
-	}
-	return d.book.left.add(t)
+	return d.used.leave(ctx, t)
 }

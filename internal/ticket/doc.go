@@ -18,6 +18,21 @@
 //
 //	signed-out = "cove signed out 1 " chance LF, then lines: nonce SP until SP who LF
 //
+// # Many servers
+//
+// The servers of a cluster have one key, which comes of the cluster's secret, and no
+// chance of their own, so that each knows the tickets of all ([Join]). What is spent
+// is noted where all of them look ([Shared]), under a hash of the ticket's nonce: a
+// login link that was used, a browser that is in, and one that is out. A browser
+// counts as signed in only while the first of these two is there and the second is
+// not. So a shared memory that lost something ends sign-ins, and brings none back;
+// but for a login link, which may be used once more in the few minutes that it is
+// good for. Where nobody can be asked, nobody is signed in: Unavailable.
+//
+// That a browser is signed in is believed for a second without asking again. For so
+// long it may still be answered after it signed out at another server; at the same
+// one it is out at once.
+//
 // A ticket is not permission by itself. A [Desk] turns it into the principal that
 // it names as that one is now, with no more scopes than the ticket is for.
 //

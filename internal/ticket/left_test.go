@@ -48,7 +48,7 @@ func TestSignedInAcrossARestart(t *testing.T) {
 		b, d := restarted(t, dir)
 		stays, leaves, later := entered(t, b, d), entered(t, b, d), entered(t, b, d)
 		unused := b.Issue(grant(cove.GrantLogin))
-		if err := d.Leave(leaves); err != nil {
+		if err := d.Leave(t.Context(), leaves); err != nil {
 			t.Fatal(err)
 		}
 		for range 3 {
@@ -57,10 +57,10 @@ func TestSignedInAcrossARestart(t *testing.T) {
 			refused(t, d, leaves, cove.GrantConsole, "signed out before a restart")
 			refused(t, d, unused, cove.GrantLogin, "a login link after a restart")
 		}
-		if err := d.Leave(later); err != nil {
+		if err := d.Leave(t.Context(), later); err != nil {
 			t.Fatal(err)
 		}
-		if err := d.Leave(leaves); err != nil {
+		if err := d.Leave(t.Context(), leaves); err != nil {
 			t.Errorf("who is out leaves again: %v", err)
 		}
 		b, d = restarted(t, dir)
@@ -99,7 +99,7 @@ func TestWithoutTheFileAllAreOut(t *testing.T) {
 			path := filepath.Join(dir, "signed-out")
 			b, d := restarted(t, dir)
 			stays, leaves := entered(t, b, d), entered(t, b, d)
-			if err := d.Leave(leaves); err != nil {
+			if err := d.Leave(t.Context(), leaves); err != nil {
 				t.Fatal(err)
 			}
 			text, err := os.ReadFile(path)
@@ -133,7 +133,7 @@ func TestSignedOutOnlyWhenWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if err := d.Leave(in); !errors.Is(err, cove.Unavailable) || !strings.Contains(fmt.Sprint(err), "signed-out") {
+		if err := d.Leave(t.Context(), in); !errors.Is(err, cove.Unavailable) || !strings.Contains(fmt.Sprint(err), "signed-out") {
 			t.Errorf("signed out without a file: %v", err)
 		}
 	}
@@ -156,7 +156,7 @@ func TestTheFileStaysSmall(t *testing.T) {
 		b, d := restarted(t, dir)
 		for range 5 {
 			for range 100 {
-				if err := d.Leave(entered(t, b, d)); err != nil {
+				if err := d.Leave(t.Context(), entered(t, b, d)); err != nil {
 					t.Fatal(err)
 				}
 			}

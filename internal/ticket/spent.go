@@ -38,6 +38,13 @@ func (s *spent) add(t ticket) (first bool, err error) {
 	return true, nil
 }
 
+// remove forgets a ticket.
+func (s *spent) remove(t ticket) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.until[t.grant.Principal], t.nonce)
+}
+
 // put notes a ticket that was used before this process.
 func (s *spent) put(t ticket) {
 	s.mu.Lock()

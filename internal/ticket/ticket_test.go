@@ -172,14 +172,14 @@ func TestLoginOnce(t *testing.T) {
 	if _, p, _, err := d.Redeem(t.Context(), in, cove.GrantConsole); err != nil || p.Name != "key" {
 		t.Fatalf("signed in as %+v, %v", p, err)
 	}
-	if err := d.Leave(in); err != nil {
+	if err := d.Leave(t.Context(), in); err != nil {
 		t.Error(err)
 	}
-	if err := d.Leave(in); err != nil {
+	if err := d.Leave(t.Context(), in); err != nil {
 		t.Errorf("leaving twice: %v", err)
 	}
 	refused(t, d, in, cove.GrantConsole, "signed out")
-	if err := d.Leave("x"); !errors.Is(err, cove.Unauthenticated) {
+	if err := d.Leave(t.Context(), "x"); !errors.Is(err, cove.Unauthenticated) {
 		t.Errorf("leaving without a ticket: %v", err)
 	}
 	if _, _, err := d.Enter(t.Context(), in); !errors.Is(err, cove.Unauthenticated) {
@@ -202,7 +202,7 @@ func TestManySignIns(t *testing.T) {
 		for i := range 500 {
 			console, err := enter("busy")
 			if err == nil {
-				err = d.Leave(console)
+				err = d.Leave(t.Context(), console)
 			}
 			if err != nil {
 				t.Fatalf("%d: %v", i, err)
@@ -213,7 +213,7 @@ func TestManySignIns(t *testing.T) {
 		}
 		console, err := enter("another")
 		if err == nil {
-			err = d.Leave(console)
+			err = d.Leave(t.Context(), console)
 		}
 		if err != nil {
 			t.Errorf("another key: %v", err)
