@@ -87,6 +87,11 @@ var allowed = map[string][]string{
 	"internal/volume":              {""},
 	"internal/wire":                {""},
 
+	// A cluster for the time of a test, and what its clients were told.
+	"internal/clustertest":         {"internal/clustertest/history", "provider/providertest"},
+	"internal/clustertest/history": {},
+	"internal/upgradetest":         {},
+
 	// What sandboxes have in them, and where that comes from.
 	"internal/rootfs/debian":   {"", "internal/rootfs"},
 	"internal/rootfs/image":    {"", "internal/rootfs"},
@@ -159,6 +164,7 @@ var allowed = map[string][]string{
 	"web":                 {},
 	"scripts/clustersim":  {"", "internal/clustersim"},
 	"scripts/coverreport": {},
+	"scripts/faultcheck":  {"internal/clustertest/history"},
 	"scripts/matrix":      {"provider/providertest"},
 	"scripts/testreport":  {},
 }

@@ -36,6 +36,7 @@ go build -buildvcs=false -o "$report" ./scripts/testreport
 
 if engines_asked 'DOCKER|PODMAN|RUNSC|AGENT' "${named[@]:-./...}"; then engines_start; fi
 if engines_asked DUCKDB "${named[@]:-./...}"; then engines_duckdb; fi
+if engines_asked S3 "${named[@]:-./...}"; then engines_s3; fi
 if engines_asked SDKS "${named[@]:-./...}"; then engines_sdks; fi
 if engines_asked CONSOLE "${named[@]:-./...}"; then engines_console; fi
 if engines_asked TYPESCRIPT "${named[@]:-./...}"; then engines_typescript; fi

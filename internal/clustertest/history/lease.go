@@ -1,0 +1,94 @@
+package history
+
+import (
+	"net/http"
+	"slices"
+)
+
+// apart reports whether a fault keeps a node from Redis.
+func (e *Event) apart(node string) bool {
+	switch e.Op { //nolint:exhaustive // the others leave the way to Redis alone
+	case CutRedis:
+		return e.Node == node
+	case RedisRestart, RedisLoss:
+		return true
+	}
+	return false
+}
+
+// leases looks for nodes that answered for sessions without a lease, or made some
+// that they could not write down.
+func (c *checker) leases() {
+	for _, f := range c.faults {
+		if f.Op != CutRedis && f.Op != RedisRestart && f.Op != RedisLoss || f.Applied == 0 || f.Healing == 0 {
+			continue
+		}
+		for _, e := range c.Events {
+			if e.Start < f.Applied || e.End > f.Healing || !e.Served() {
+				continue
+			}
+			// Whoever is asked may pass it on: who has the session answers.
+			if home := c.sessions[e.Session].home; e.Start > f.Applied+c.Run.Lease && f.apart(home) {
+				c.breaks("lease", []*Event{f, e}, "%s answered for session %s without a lease", home, e.Session)
+			}
+			if e.Op == Open && e.Created && f.apart(e.Home) {
+				c.breaks("lease", []*Event{f, e}, "%s made session %s while it could write nothing down", e.Home, e.Session)
+			}
+		}
+	}
+}
+
+// losses looks for nodes that know better and do not say that a session is gone.
+func (c *checker) losses() {
+	for _, f := range c.faults {
+		if f.Op != Crash && f.Op != Power && f.Op != Freeze || f.Applied == 0 || f.Healing == 0 {
+			continue
+		}
+		over := f.Applied + c.Run.Lease + c.Run.Lease/2 // the rest is for who is slow
+		for _, e := range c.Events {
+			if e.Start < over || e.End > f.Healing || !e.Answered() || e.Session == "" || e.Gone() || e.Op.IsFault() {
+				continue
+			}
+			if s := c.sessions[e.Session]; s.home == f.Node && c.sound(e.Node, e) {
+				c.breaks("loss", []*Event{f, e}, "the lease of %s is over, and %s does not say that session %s is lost", f.Node, e.Node, s.id)
+			}
+		}
+	}
+}
+
+// sound reports whether nothing was done to a node or to Redis during an event, and
+// for a lease before.
+func (c *checker) sound(node string, e *Event) bool {
+	return !slices.ContainsFunc(c.faults, func(f *Event) bool {
+		touches := f.Node == node || f.Peer == node || f.Op == RedisRestart || f.Op == RedisLoss
+		return touches && f.Start < e.End && (f.End == Never || f.End+c.Run.Lease > e.Start)
+	})
+}
+
+// fair are the statuses that a good request may get from a cluster in trouble.
+var fair = []int{http.StatusNotFound, http.StatusConflict, http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusGatewayTimeout}
+
+// onlyNodes is a reason that nodes tell each other.
+const onlyNodes = "elsewhere"
+
+// answers looks for answers that no good request should get.
+func (c *checker) answers() {
+	whole := Never // until then
+	for _, f := range c.faults {
+		whole = min(whole, f.Start)
+	}
+	for _, e := range c.Events {
+		switch {
+		case e.Op.IsFault() || e.Done() || e.Absent:
+		case e.End < whole && !e.Gone():
+			c.breaks("answers", []*Event{e}, "nothing was broken yet, and this was not done")
+		case !e.Answered():
+		case e.Reason == onlyNodes:
+			c.breaks("answers", []*Event{e}, "a client was told what nodes tell each other")
+		case !slices.Contains(fair, e.Status):
+			c.breaks("answers", []*Event{e}, "a good request got status %d", e.Status)
+		case e.Status == notFound && !e.Gone():
+			c.breaks("answers", []*Event{e}, "a session is not found, and nobody says why")
+		}
+	}
+}

@@ -1,0 +1,135 @@
+package history
+
+import (
+	"cmp"
+	"slices"
+)
+
+// finality looks for sessions that answer after somebody was told of their end.
+func (c *checker) finality() {
+	c.each(func(s *session) {
+		var told *Event
+		for _, e := range s.events {
+			if c.ended(e) && (told == nil || e.End < told.End) {
+				told = e
+			}
+		}
+		if told == nil {
+			return
+		}
+		for _, e := range s.events {
+			if e.Served() && e.Start > told.End {
+				c.breaks("finality", []*Event{told, e}, "session %s answered after its end was told", s.id)
+			}
+		}
+	})
+}
+
+// ended reports whether an answer is the end of a session for good.
+func (c *checker) ended(e *Event) bool {
+	switch {
+	case e.Op == Close && e.Done():
+		return true
+	case !e.Gone():
+		return false
+	case e.Reason == noSession:
+		return !c.settling(e)
+	}
+	return true
+}
+
+// settling reports whether Redis may have lacked sessions during e.
+func (c *checker) settling(e *Event) bool {
+	return slices.ContainsFunc(c.faults, func(f *Event) bool {
+		return f.Op == RedisLoss && e.End > f.Start && (f.End == Never || e.Start < f.End+c.Run.Settle)
+	})
+}
+
+// reign is the time in which a session was surely alive.
+type reign struct {
+	session     string
+	first, last *Event // one that ended in it, and one that began
+}
+
+func (r reign) from() int64 { return r.first.End }
+func (r reign) to() int64   { return r.last.Start }
+
+// holders looks for two sessions of a user and thread that were alive at once.
+func (c *checker) holders() {
+	keys, order := map[string][]reign{}, []string(nil)
+	c.each(func(s *session) {
+		r := reign{session: s.id}
+		key := ""
+		for _, e := range s.events {
+			if !e.Served() {
+				continue
+			}
+			if e.Key != "" {
+				key = e.Key
+			}
+			if r.first == nil || e.End < r.first.End {
+				r.first = e
+			}
+			if r.last == nil || e.Start > r.last.Start {
+				r.last = e
+			}
+		}
+		if key == "" {
+			return
+		}
+		if keys[key] == nil {
+			order = append(order, key)
+		}
+		keys[key] = append(keys[key], r)
+	})
+	for _, key := range order {
+		c.oneAtATime(key, keys[key])
+	}
+}
+
+func (c *checker) oneAtATime(key string, all []reign) {
+	slices.SortStableFunc(all, func(a, b reign) int { return cmp.Compare(a.from(), b.from()) })
+	for i, a := range all {
+		for _, b := range all[i+1:] {
+			if b.from() < a.to() { // a was there before b was, and after it
+				c.breaks("holder", []*Event{a.first, b.first, a.last}, "%s had the sessions %s and %s at once", key, a.session, b.session)
+			}
+		}
+	}
+}
+
+// sandboxes looks for a second sandbox, or a second node, behind a session.
+func (c *checker) sandboxes() {
+	c.each(func(s *session) {
+		var token, home, made *Event
+		for _, e := range s.events {
+			if e.Other != "" {
+				c.breaks("sandbox", []*Event{e}, "session %s was asked, and %s answered", s.id, e.Other)
+			}
+			if !e.Served() {
+				continue
+			}
+			switch {
+			case e.Token == "":
+			case token == nil:
+				token = e
+			case token.Token != e.Token:
+				c.breaks("sandbox", []*Event{token, e}, "two sandboxes answered for session %s", s.id)
+			}
+			switch {
+			case e.Home == "":
+			case home == nil:
+				home = e
+			case home.Home != e.Home:
+				c.breaks("sandbox", []*Event{home, e}, "session %s was on two nodes", s.id)
+			}
+			switch {
+			case !e.Created:
+			case made == nil:
+				made = e
+			default:
+				c.breaks("sandbox", []*Event{made, e}, "session %s was created twice", s.id)
+			}
+		}
+	})
+}

@@ -1,0 +1,104 @@
+package clustertest
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/cove-sandbox/cove/internal/clustertest/history"
+)
+
+// nemesis does to a cluster what a plan says, and undoes it.
+type nemesis struct {
+	rig    *Rig
+	writer *history.Writer
+
+	mu     sync.Mutex
+	failed []error
+}
+
+// work goes through the plan, whose times count from now. When it returns, all is
+// healed. It ends early where ctx does.
+func (m *nemesis) work(ctx context.Context, plan []Fault) {
+	var all sync.WaitGroup
+	began := time.Now()
+	for _, f := range plan {
+		all.Go(func() {
+			if pause(ctx, f.At-time.Since(began)) {
+				m.do(ctx, f)
+			}
+		})
+	}
+	all.Wait()
+}
+
+func (m *nemesis) do(ctx context.Context, f Fault) {
+	e := &history.Event{Client: "nemesis", Op: f.Op}
+	n, peer := m.rig.nodes[f.Node], m.rig.nodes[f.Peer]
+	if !ofRedis(f.Op) {
+		e.Node = n.name
+	}
+	if f.Op == history.CutNodes {
+		e.Peer = peer.name
+	}
+	always := context.WithoutCancel(ctx)
+	apply, heal := m.ways(f.Op, n, peer)
+	m.writer.Call(e)
+	m.note(e, apply(always))
+	e.Applied = m.writer.Now()
+	pause(ctx, f.For)
+	e.Healing = m.writer.Now()
+	m.note(e, heal(always))
+	m.writer.Return(e)
+}
+
+// way does something, or undoes it.
+type way func(context.Context) error
+
+// plainly is a way that cannot fail.
+func plainly(f func()) way {
+	return func(context.Context) error {
+		f()
+		return nil
+	}
+}
+
+func (m *nemesis) ways(op history.Op, n, peer *node) (apply, heal way) {
+	net, redis := m.rig.net, m.rig.redis
+	switch op { //nolint:exhaustive // the others are what clients do
+	case history.Crash:
+		return plainly(func() { n.end(syscall.SIGKILL) }), n.start
+	case history.Power:
+		return n.pull, n.start
+	case history.Leave:
+		return plainly(func() { n.end(syscall.SIGTERM) }), n.start
+	case history.Freeze:
+		return plainly(func() { n.signal(syscall.SIGSTOP) }), plainly(func() { n.signal(syscall.SIGCONT) })
+	case history.CutRedis:
+		return func(ctx context.Context) error { return net.cut(ctx, n.member, redis.member) },
+			func(ctx context.Context) error { return net.mend(ctx, n.member, redis.member) }
+	case history.CutNodes:
+		return func(ctx context.Context) error { return net.cut(ctx, n.member, peer.member) },
+			func(ctx context.Context) error { return net.mend(ctx, n.member, peer.member) }
+	case history.RedisRestart:
+		return plainly(redis.kill), redis.start
+	case history.RedisLoss:
+		return func(context.Context) error {
+			redis.kill()
+			return redis.forget()
+		}, redis.start
+	}
+	nothing := func(context.Context) error { return fmt.Errorf("%s is no fault", op) }
+	return nothing, nothing
+}
+
+func (m *nemesis) note(e *history.Event, err error) {
+	if err == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.failed = append(m.failed, fmt.Errorf("%s of %s: %w", e.Op, e.Node, err))
+}

@@ -1,0 +1,158 @@
+package clustertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cove-sandbox/cove/provider/providertest"
+)
+
+// Config is what a cluster is like.
+type Config struct {
+	Nodes    int
+	Lease    time.Duration
+	Settings map[string]string // of all nodes, beside those that a cluster needs
+	Logs     string            // the folder for what they write
+}
+
+// Rig is a cluster that runs for the time of a test.
+type Rig struct {
+	lease time.Duration
+	net   *network
+	redis *redis
+	nodes []*node
+	ask   *http.Client
+	key   string
+}
+
+// lacks ends a test that a cluster cannot be started for.
+func lacks(t *testing.T, format string, args ...any) {
+	t.Helper()
+	providertest.Lacks(t, "cluster", fmt.Sprintf(format, args...))
+}
+
+// Start starts a cluster, and ends it with the test. It needs root, and the programs
+// ip and redis-server.
+func Start(t *testing.T, c Config) *Rig {
+	t.Helper()
+	if os.Getuid() != 0 {
+		lacks(t, "only root can make networks for the nodes of a cluster")
+	}
+	for _, program := range []string{"ip", "redis-server"} {
+		if _, err := exec.LookPath(program); err != nil {
+			lacks(t, "there is no program %s; run make test, which installs it where it can", program)
+		}
+	}
+	dir := t.TempDir() // first, so that it goes last
+	names := []string{}
+	for i := range c.Nodes {
+		names = append(names, fmt.Sprintf("n%d", i+1))
+	}
+	network, err := newNetwork(t.Context(), append(names, "redis")...)
+	if err != nil {
+		lacks(t, "the networks of a cluster cannot be made: %v", err)
+	}
+	r := &Rig{lease: c.Lease, net: network, ask: &http.Client{Transport: &http.Transport{DialContext: network.dial, DisableKeepAlives: true, Proxy: nil}}}
+	t.Cleanup(func() { r.close(t) })
+	r.redis = &redis{member: network.members[c.Nodes], dir: filepath.Join(dir, "redis"), log: filepath.Join(c.Logs, "redis.log"), net: network}
+	if err := r.redis.start(t.Context()); err != nil {
+		t.Fatalf("redis: %v", err)
+	}
+	program := executable(t)
+	for _, m := range network.members[:c.Nodes] {
+		home := filepath.Join(dir, m.name)
+		n := &node{member: m, program: program, home: home, log: filepath.Join(c.Logs, m.name+".log"), ask: r.ask, tell: t.Logf}
+		n.env = r.environment(n, c)
+		r.nodes = append(r.nodes, n)
+	}
+	r.startNodes(t)
+	return r
+}
+
+// startNodes starts all nodes and waits until each is a part of the cluster.
+func (r *Rig) startNodes(t *testing.T) {
+	t.Helper()
+	for _, n := range r.nodes {
+		if err := n.start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := r.healthy(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	if r.key, err = r.nodes[0].key(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// healthy waits until all nodes are.
+func (r *Rig) healthy(ctx context.Context) error {
+	var all []error
+	for _, n := range r.nodes {
+		all = append(all, until(ctx, patience, n.well))
+	}
+	return errors.Join(all...)
+}
+
+func (r *Rig) environment(n *node, c Config) []string {
+	env := map[string]string{
+		"PATH": os.Getenv("PATH"), "HOME": n.home, "TMPDIR": os.TempDir(),
+		"COVE_HOME": n.home, "COVE_ADDR": net.JoinHostPort(n.address, clientPort),
+		"COVE_NODE_ID": n.name, "COVE_NODE_ADDR": net.JoinHostPort(n.address, nodePort),
+		"COVE_NODE_LEASE_SEC": fmt.Sprint(c.Lease.Seconds()), "COVE_CLUSTER_SECRET": "of-the-cluster-in-a-test-and-of-nobody-else",
+		"REDIS_URL": r.redis.url(), "SANDBOX_PROVIDER": "local", "POOL_SIZE": "0",
+	}
+	maps.Copy(env, c.Settings)
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		all = append(all, name+"="+env[name])
+	}
+	return all
+}
+
+// executable is the program of the nodes: COVE_TEST_COVE, or one that is built here.
+func executable(t *testing.T) string {
+	t.Helper()
+	if path := os.Getenv("COVE_TEST_COVE"); path != "" {
+		return path
+	}
+	path := filepath.Join(t.TempDir(), "cove")
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", path, "github.com/cove-sandbox/cove/cmd/cove")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("build cove: %v\n%s", err, out)
+	}
+	return path
+}
+
+// close ends the nodes as an operator would, then whatever is left.
+func (r *Rig) close(t *testing.T) {
+	done := make(chan struct{})
+	for _, n := range r.nodes {
+		go func() {
+			n.end(syscall.SIGTERM)
+			done <- struct{}{}
+		}()
+	}
+	for range r.nodes {
+		<-done
+	}
+	if r.redis != nil {
+		r.redis.kill()
+	}
+	if err := r.net.close(); err != nil {
+		t.Error(err)
+	}
+}
