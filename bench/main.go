@@ -49,24 +49,26 @@ type options struct {
 	sql            sqlOptions
 	e2b            e2bOptions
 	sdk            sdkOptions
+	cluster        clusterOptions
 }
 
 // The parts, in their order.
 const (
-	partLocal  = "local"
-	partEngine = "engine"
-	partLiving = "living"
-	partServer = "server"
-	partCode   = "code"
-	partGvisor = "gvisor"
-	partDocker = "docker"
-	partSQL    = "sql"
-	partE2B    = "e2b"
-	partSDK    = "sdk"
+	partLocal   = "local"
+	partEngine  = "engine"
+	partLiving  = "living"
+	partServer  = "server"
+	partCode    = "code"
+	partGvisor  = "gvisor"
+	partDocker  = "docker"
+	partSQL     = "sql"
+	partE2B     = "e2b"
+	partSDK     = "sdk"
+	partCluster = "cluster"
 )
 
 func parts() []string {
-	return []string{partLocal, partEngine, partLiving, partServer, partCode, partGvisor, partDocker, partSQL, partE2B, partSDK}
+	return []string{partLocal, partEngine, partLiving, partServer, partCode, partGvisor, partDocker, partSQL, partE2B, partSDK, partCluster}
 }
 
 func (o options) wants(part string) bool { return o.only == "" || o.only == part }
@@ -86,6 +88,8 @@ func parse(args []string) (options, error) {
 		restartOptions: restartOptions{provider: partLocal, patience: 30 * time.Second}, rounds: 10, turn: 30, row: 600, files: 10_000,
 	}, sdk: sdkOptions{
 		restartOptions: restartOptions{provider: partLocal, patience: 30 * time.Second}, rounds: 20, turn: 20, imports: 40,
+	}, cluster: clusterOptions{
+		restartOptions: restartOptions{provider: partLocal, patience: 30 * time.Second}, rounds: 400, creates: 200, execs: 1000, each: 20,
 	}}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.StringVar(&o.document, "write", "", "put the tables into this document, between its bench markers")
@@ -104,11 +108,15 @@ func parse(args []string) (options, error) {
 	flags.StringVar(&o.e2b.modules, "e2b", "", "the node_modules with E2B's client in it")
 	flags.StringVar(&o.sdk.python, "python", "/usr/bin/python3", "the executable of Python for our own SDK")
 	flags.StringVar(&o.sdk.source, "sdk", "sdk/python/src", "the folder with that SDK in it")
+	flags.StringVar(&o.cluster.redis, "redis", "redis-server", "the executable of Redis, which nodes share")
 	flags.StringVar(&o.local.judge, "judge", "", "the executable of go-judge")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
-	o.living.restart.cove, o.server.cove, o.e2b.cove, o.sdk.cove, o.server.churn = o.local.cove, o.local.cove, o.local.cove, o.local.cove, o.local.churn
+	for _, exe := range []*string{&o.living.restart.cove, &o.server.cove, &o.e2b.cove, &o.sdk.cove, &o.cluster.cove} {
+		*exe = o.local.cove
+	}
+	o.server.churn = o.local.churn
 	switch {
 	case o.only != "" && !slices.Contains(parts(), o.only):
 		return o, fmt.Errorf("-only %s: use one of %s", o.only, strings.Join(parts(), ", "))
@@ -133,7 +141,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	for _, part := range []struct {
 		name    string
 		measure func(context.Context, options) (string, []row, error)
-	}{{partLocal, localPart}, {partEngine, enginePart}, {partLiving, livingPart}, {partServer, serverPart}, {partCode, codePart}, {partGvisor, gvisorPart}, {partDocker, dockerPart}, {partSQL, sqlPart}, {partE2B, e2bPart}, {partSDK, sdkPart}} {
+	}{{partLocal, localPart}, {partEngine, enginePart}, {partLiving, livingPart}, {partServer, serverPart}, {partCode, codePart}, {partGvisor, gvisorPart}, {partDocker, dockerPart}, {partSQL, sqlPart}, {partE2B, e2bPart}, {partSDK, sdkPart}, {partCluster, clusterPart}} {
 		if !o.wants(part.name) {
 			continue
 		}

@@ -3,7 +3,7 @@
 # the peers that are here. go-judge is built from its source; where that cannot
 # be, the tables say so. It fails where a number that must be reached is missed.
 #
-# usage: bench.sh [flags of bench]     -only local|engine|living|server|code|gvisor|docker|sql|e2b|sdk, -write FILE, -rounds N
+# usage: bench.sh [flags of bench]     -only local|engine|living|server|code|gvisor|docker|sql|e2b|sdk|cluster, -write FILE, -rounds N
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=scripts/engines.sh
