@@ -2,13 +2,17 @@
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run run-agent-microsandbox test test-microsandbox build bench check cover fmt fuzz golden matrix screenshots clean
+.PHONY: help run cluster run-agent-microsandbox test test-microsandbox build bench check cover fault fmt fuzz golden matrix screenshots clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: build ## set up what is missing, build, start the server on 127.0.0.1:8000
 	@scripts/run.sh $(ARGS)
+
+cluster: build ## start Redis, three nodes and one address in front of them, in .cache/cluster; says how to end it
+	@scripts/setup.sh cluster
+	@scripts/cluster.sh up .cache/cluster
 
 test: ## set up what is missing, run every test that can run here (ARGS="-run X ./engine")
 	@scripts/setup.sh test
@@ -37,6 +41,10 @@ check: ## format, vet, lint, modules, vulnerabilities, other machines, scripts
 cover: ## statement coverage by package; fails below 89 %
 	@scripts/setup.sh test
 	@scripts/cover.sh $(ARGS)
+
+fault: ## break a cluster for five minutes and check what clients were told (COVE_FAULT_SEED, COVE_FAULT_TIME)
+	@scripts/setup.sh test
+	@scripts/fault.sh $(ARGS)
 
 fmt: ## format the code
 	@scripts/tool.sh golangci-lint fmt

@@ -97,11 +97,44 @@ var settings = map[string]struct{ cove, test string }{
 // sdks names the folder with the SDKs of others to play alone: cove needs none.
 const sdks = "SDKS"
 
+// cluster is what scripts/cluster.sh starts.
+const cluster = "cluster"
+
+// lacksCluster says what of it is not here.
+func lacksCluster() string {
+	for _, program := range []string{"redis-server", "haproxy"} {
+		if _, err := exec.LookPath(program); err != nil {
+			if _, err := os.Stat("/usr/sbin/" + program); err != nil {
+				return "it needs " + program + ", which is not installed"
+			}
+		}
+	}
+	return ""
+}
+
+// lookLikeCheckout links to what scripts/cluster.sh needs beside it.
+func lookLikeCheckout(t *testing.T, work, bin string) {
+	t.Helper()
+	tree, err := filepath.Abs(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, at := range map[string]string{"bin": bin, "scripts": filepath.Join(tree, "scripts"), "deploy": filepath.Join(tree, "deploy")} {
+		if err := os.Symlink(at, filepath.Join(work, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // engines returns the settings for the engines that the blocks need. Blocks whose
 // engine is not here are marked to be skipped.
 func engines(blocks []docstest.Block) (env []string) {
 	for i, b := range blocks {
 		if b.Needs == "" {
+			continue
+		}
+		if b.Needs == cluster {
+			blocks[i].Skip = lacksCluster()
 			continue
 		}
 		s := settings[b.Needs]
@@ -130,6 +163,9 @@ func play(t *testing.T, bin, dir string, blocks []docstest.Block, env []string) 
 		if err := os.Mkdir(d, 0o700); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if slices.ContainsFunc(blocks, func(b docstest.Block) bool { return b.Needs == cluster && b.Skip == "" }) {
+		lookLikeCheckout(t, work, bin)
 	}
 	path := bin + ":/usr/local/bin:/usr/bin:/bin"
 	for _, e := range env {
