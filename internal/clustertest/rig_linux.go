@@ -26,6 +26,9 @@ type Config struct {
 	Logs     string            // the folder for what they write
 }
 
+// grace is how long a node that ends in order may be away.
+const grace = time.Minute
+
 // Rig is a cluster that runs for the time of a test.
 type Rig struct {
 	lease time.Duration
@@ -111,7 +114,7 @@ func (r *Rig) environment(n *node, c Config) []string {
 		"PATH": os.Getenv("PATH"), "HOME": n.home, "TMPDIR": os.TempDir(),
 		"COVE_HOME": n.home, "COVE_ADDR": net.JoinHostPort(n.address, clientPort),
 		"COVE_NODE_ID": n.name, "COVE_NODE_ADDR": net.JoinHostPort(n.address, nodePort),
-		"COVE_NODE_LEASE_SEC": fmt.Sprint(c.Lease.Seconds()), "COVE_CLUSTER_SECRET": "of-the-cluster-in-a-test-and-of-nobody-else",
+		"COVE_NODE_LEASE_SEC": fmt.Sprint(c.Lease.Seconds()), "COVE_NODE_GRACE_SEC": fmt.Sprint(grace.Seconds()), "COVE_CLUSTER_SECRET": "of-the-cluster-in-a-test-and-of-nobody-else",
 		"REDIS_URL": r.redis.url(), "SANDBOX_PROVIDER": "local", "POOL_SIZE": "0",
 	}
 	maps.Copy(env, c.Settings)

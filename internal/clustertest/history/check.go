@@ -76,7 +76,8 @@ const enough = 8
 //   - answers: the cluster never says that it is broken, or that a good key is bad, and
 //     does what it is asked while nothing was broken yet.
 //   - end: when all is healed, a session answers through every node, or is gone for a
-//     reason that is true, and every node says so.
+//     reason that is true, and every node says so. What a lease outlives costs no
+//     session, and neither does Redis alone.
 func Check(h *History) *Report {
 	c := &checker{History: h, report: &Report{Counts: count(h), Broken: map[string]int{}}}
 	c.index()

@@ -95,7 +95,7 @@ func lost(id, reason string) []*history.Event {
 }
 
 func told(parts ...any) *history.History {
-	h := &history.History{Run: history.Run{Nodes: []string{"n1", "n2"}, Lease: 3 * second, Settle: 3 * second / 2}}
+	h := &history.History{Run: history.Run{Nodes: []string{"n1", "n2"}, Lease: 3 * second, Settle: 3 * second / 2, Grace: 60 * second}}
 	for _, p := range parts {
 		switch p := p.(type) {
 		case *history.Event:
@@ -128,7 +128,14 @@ func TestGoodHistoriesPass(t *testing.T) {
 			e.Node, e.Status, e.Absent = "n1", 404, true
 			return e
 		}(), last("a")),
-		"refused": told(fault(history.CutNodes, "n1", 0.5, 9), opened(1, 2, "a", ""), at(3, 4, history.Event{Op: history.Get, Node: "n1", Session: "a", Status: 503, Reason: "node_away"}), last("a")),
+		"power":          told(opened(1, 2, "a", ""), fault(history.Power, "n1", 3, 3.5), lost("a", "node_lost")),
+		"two short ones": told(opened(1, 2, "a", ""), fault(history.Crash, "n1", 3, 4), fault(history.CutRedis, "n1", 5, 6), lost("a", "node_lost")),
+		"left unsaid":    told(opened(1, 2, "a", ""), fault(history.CutRedis, "n1", 3, 4), fault(history.Leave, "n1", 3.5, 9), lost("a", "node_lost")),
+		"left for long":  told(opened(1, 2, "a", ""), fault(history.Leave, "n1", 3, 65), lost("a", "node_lost")),
+		"still down":     told(opened(1, 2, "a", ""), fault(history.Crash, "n1", 3, 9), gone(6.5, 7, "a", "node_lost"), lost("a", "node_lost")),
+		"closed, forgot": told(opened(1, 2, "a", ""), closed(3, 4, "a"), fault(history.RedisLoss, "", 5, 6), lost("a", "no_such_session")),
+		"lost, forgot":   told(opened(1, 2, "a", ""), fault(history.Crash, "n1", 3, 9), fault(history.RedisLoss, "", 20, 21), lost("a", "no_such_session")),
+		"refused":        told(fault(history.CutNodes, "n1", 0.5, 9), opened(1, 2, "a", ""), at(3, 4, history.Event{Op: history.Get, Node: "n1", Session: "a", Status: 503, Reason: "node_away"}), last("a")),
 	} {
 		r := history.Check(h)
 		for _, v := range r.Violations {
@@ -182,6 +189,17 @@ func TestBadHistoriesAreCaught(t *testing.T) {
 		"not read":         {"end", told(opened(1, 2, "a", ""), wrote(3, 4, "a", "f", "1"), last("a"))},
 		"files gone":       {"reads", told(opened(1, 2, "a", ""), wrote(3, 4, "a", "f", "1"), last("a", absent(100, 101, "a", "f")))},
 		"lost for nothing": {"end", told(opened(1, 2, "a", ""), fault(history.CutNodes, "n1", 3, 9), fault(history.Crash, "n2", 3, 9), lost("a", "node_lost"))},
+		"a short crash":    {"end", told(opened(1, 2, "a", ""), fault(history.Crash, "n1", 3, 3.5), lost("a", "node_lost"))},
+		"a short cut":      {"end", told(opened(1, 2, "a", ""), fault(history.CutRedis, "n1", 3, 4.5), lost("a", "node_lost"))},
+		"apart by a lease": {"end", told(opened(1, 2, "a", ""), fault(history.Crash, "n1", 3, 4), fault(history.Crash, "n1", 6, 7), lost("a", "node_lost"))},
+		"Redis was away":   {"end", told(opened(1, 2, "a", ""), fault(history.RedisRestart, "", 3, 9), lost("a", "node_lost"))},
+		"Redis was empty":  {"end", told(opened(1, 2, "a", ""), fault(history.RedisLoss, "", 3, 9), lost("a", "node_lost"))},
+		"never put back":   {"end", told(opened(1, 2, "a", ""), fault(history.RedisLoss, "", 3, 4), lost("a", "no_such_session"))},
+		"left in order":    {"end", told(opened(1, 2, "a", ""), fault(history.Leave, "n1", 3, 9), lost("a", "node_lost"))},
+		"left twice":       {"end", told(opened(1, 2, "a", ""), fault(history.Leave, "n1", 3, 9), fault(history.Leave, "n1", 10, 12), lost("a", "node_lost"))},
+		"lost too early":   {"end", told(opened(1, 2, "a", ""), fault(history.Crash, "n1", 3, 9), gone(3.5, 4, "a", "node_lost"), lost("a", "node_lost"))},
+		"lost too late":    {"end", told(opened(1, 2, "a", ""), fault(history.Crash, "n1", 3, 9), ran(12, 13, "a", "x"), lost("a", "node_lost"))},
+		"before its time":  {"end", told(fault(history.Power, "n1", 3, 9), opened(10, 11, "a", ""), lost("a", "node_lost"))},
 		"closed by nobody": {"end", told(opened(1, 2, "a", ""), lost("a", "session_closed"))},
 		"forgotten":        {"end", told(opened(1, 2, "a", ""), fault(history.Crash, "n1", 3, 9), lost("a", "no_such_session"))},
 		"expired":          {"end", told(opened(1, 2, "a", ""), fault(history.Crash, "n1", 3, 9), lost("a", "session_expired"))},

@@ -61,24 +61,25 @@ func (c *checker) filesRead(s *session, alive []*Event) {
 
 // trueReason looks for what had to happen before a session can have ended so.
 func (c *checker) trueReason(s *session, told *Event) {
-	var why func(*Event) bool
+	closed := func(e *Event) bool { return e.Op == Close && !e.Unsent && e.Start < told.End }
+	ended, happened := slices.ContainsFunc(s.events, closed), false
 	switch told.Reason {
 	case sessionClosed:
-		closed := func(e *Event) bool { return e.Op == Close && !e.Unsent && e.Start < told.End }
-		if slices.ContainsFunc(s.events, closed) {
-			return
-		}
+		happened = ended
 	case nodeLost:
-		why = func(f *Event) bool {
-			return f.Op == RedisRestart || f.Op == RedisLoss || f.Op != CutNodes && f.Node == s.home
-		}
-	case noSession:
-		why = func(f *Event) bool { return f.Op == RedisLoss }
+		happened = c.mayBeLost(s, told)
+	case noSession: // Redis forgets what has ended; what has not is told to it again
+		happened = c.forgotten(s, told) && (ended || c.settling(told) || c.mayBeLost(s, told))
 	}
-	excuse := func(f *Event) bool {
-		return f.Start < told.End && (f.End == Never || f.End+c.Run.Lease > s.opened.Start) && why(f)
-	}
-	if why == nil || !slices.ContainsFunc(c.faults, excuse) {
+	if !happened {
 		c.breaks("end", []*Event{s.opened, told}, "session %s is said to be gone, %s, and nothing that happened makes it so", s.id, told.Reason)
 	}
+}
+
+// forgotten reports whether Redis lost what it knew between the open of a session and
+// an answer.
+func (c *checker) forgotten(s *session, told *Event) bool {
+	return slices.ContainsFunc(c.faults, func(f *Event) bool {
+		return f.Op == RedisLoss && f.Start < told.End && f.End > s.opened.Start
+	})
 }

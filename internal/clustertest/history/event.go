@@ -60,6 +60,8 @@ type Run struct {
 	Seed  uint64   `json:"seed"`
 	Nodes []string `json:"nodes"`
 	Lease int64    `json:"lease_ns"` // how long a node may serve without a word from Redis
+	// Grace is how long a node that leaves in order may be away before it is lost.
+	Grace int64 `json:"grace_ns"`
 	// Settle is how long Redis may lack sessions after it came back empty.
 	Settle int64 `json:"settle_ns"`
 }
