@@ -116,6 +116,7 @@ func (r *Rig) environment(n *node, c Config) []string {
 		"COVE_NODE_ID": n.name, "COVE_NODE_ADDR": net.JoinHostPort(n.address, nodePort),
 		"COVE_NODE_LEASE_SEC": fmt.Sprint(c.Lease.Seconds()), "COVE_NODE_GRACE_SEC": fmt.Sprint(grace.Seconds()), "COVE_CLUSTER_SECRET": "of-the-cluster-in-a-test-and-of-nobody-else",
 		"REDIS_URL": r.redis.url(), "SANDBOX_PROVIDER": "local", "POOL_SIZE": "0",
+		"MSB_ENABLE_LRU_EVICTION": "false", // a session that is stopped to make room outlives what the others do not
 	}
 	maps.Copy(env, c.Settings)
 	var all []string

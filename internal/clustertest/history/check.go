@@ -72,7 +72,8 @@ const enough = 8
 //   - lease: a node that is cut off from Redis answers for none of its sessions once its lease
 //     is over, and makes none.
 //   - loss: once the lease of a node that is down is over, whoever can reach Redis says
-//     that its sessions are gone.
+//     that its sessions are gone; and none answers that ran when its node lost power,
+//     however short that was.
 //   - answers: the cluster never says that it is broken, or that a good key is bad, and
 //     does what it is asked while nothing was broken yet.
 //   - end: when all is healed, a session answers through every node, or is gone for a
@@ -81,7 +82,7 @@ const enough = 8
 func Check(h *History) *Report {
 	c := &checker{History: h, report: &Report{Counts: count(h), Broken: map[string]int{}}}
 	c.index()
-	for _, rule := range []func(){c.reads, c.lists, c.finality, c.holders, c.sandboxes, c.leases, c.losses, c.answers, c.ends} {
+	for _, rule := range []func(){c.reads, c.lists, c.finality, c.holders, c.sandboxes, c.leases, c.losses, c.unpowered, c.answers, c.ends} {
 		rule()
 	}
 	return c.report

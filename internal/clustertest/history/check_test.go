@@ -128,14 +128,16 @@ func TestGoodHistoriesPass(t *testing.T) {
 			e.Node, e.Status, e.Absent = "n1", 404, true
 			return e
 		}(), last("a")),
-		"power":          told(opened(1, 2, "a", ""), fault(history.Power, "n1", 3, 3.5), lost("a", "node_lost")),
-		"two short ones": told(opened(1, 2, "a", ""), fault(history.Crash, "n1", 3, 4), fault(history.CutRedis, "n1", 5, 6), lost("a", "node_lost")),
-		"left unsaid":    told(opened(1, 2, "a", ""), fault(history.CutRedis, "n1", 3, 4), fault(history.Leave, "n1", 3.5, 9), lost("a", "node_lost")),
-		"left for long":  told(opened(1, 2, "a", ""), fault(history.Leave, "n1", 3, 65), lost("a", "node_lost")),
-		"still down":     told(opened(1, 2, "a", ""), fault(history.Crash, "n1", 3, 9), gone(6.5, 7, "a", "node_lost"), lost("a", "node_lost")),
-		"closed, forgot": told(opened(1, 2, "a", ""), closed(3, 4, "a"), fault(history.RedisLoss, "", 5, 6), lost("a", "no_such_session")),
-		"lost, forgot":   told(opened(1, 2, "a", ""), fault(history.Crash, "n1", 3, 9), fault(history.RedisLoss, "", 20, 21), lost("a", "no_such_session")),
-		"refused":        told(fault(history.CutNodes, "n1", 0.5, 9), opened(1, 2, "a", ""), at(3, 4, history.Event{Op: history.Get, Node: "n1", Session: "a", Status: 503, Reason: "node_away"}), last("a")),
+		"power":            told(opened(1, 2, "a", ""), fault(history.Power, "n1", 3, 3.5), lost("a", "node_lost")),
+		"power, meanwhile": told(opened(1, 4, "a", ""), fault(history.Power, "n1", 3, 4.5), ran(5, 6, "a", "x"), last("a")),
+		"another's power":  told(opened(1, 2, "a", ""), fault(history.Power, "n2", 3, 4.5), ran(5, 6, "a", "x"), last("a")),
+		"two short ones":   told(opened(1, 2, "a", ""), fault(history.Crash, "n1", 3, 4), fault(history.CutRedis, "n1", 5, 6), lost("a", "node_lost")),
+		"left unsaid":      told(opened(1, 2, "a", ""), fault(history.CutRedis, "n1", 3, 4), fault(history.Leave, "n1", 3.5, 9), lost("a", "node_lost")),
+		"left for long":    told(opened(1, 2, "a", ""), fault(history.Leave, "n1", 3, 65), lost("a", "node_lost")),
+		"still down":       told(opened(1, 2, "a", ""), fault(history.Crash, "n1", 3, 9), gone(6.5, 7, "a", "node_lost"), lost("a", "node_lost")),
+		"closed, forgot":   told(opened(1, 2, "a", ""), closed(3, 4, "a"), fault(history.RedisLoss, "", 5, 6), lost("a", "no_such_session")),
+		"lost, forgot":     told(opened(1, 2, "a", ""), fault(history.Crash, "n1", 3, 9), fault(history.RedisLoss, "", 20, 21), lost("a", "no_such_session")),
+		"refused":          told(fault(history.CutNodes, "n1", 0.5, 9), opened(1, 2, "a", ""), at(3, 4, history.Event{Op: history.Get, Node: "n1", Session: "a", Status: 503, Reason: "node_away"}), last("a")),
 	} {
 		r := history.Check(h)
 		for _, v := range r.Violations {
@@ -146,8 +148,8 @@ func TestGoodHistoriesPass(t *testing.T) {
 
 func TestBadHistoriesAreCaught(t *testing.T) {
 	through := func(node string, e *history.Event) *history.Event { e.Node = node; return e }
-	status := func(n int, reason string) *history.Event {
-		return at(3, 4, history.Event{Op: history.Get, Node: "n1", Session: "a", Status: n, Reason: reason})
+	status := func(from float64, n int, reason string) *history.Event {
+		return at(from, from+1, history.Event{Op: history.Get, Node: "n1", Session: "a", Status: n, Reason: reason})
 	}
 	for name, tt := range map[string]struct {
 		rule string
@@ -177,11 +179,14 @@ func TestBadHistoriesAreCaught(t *testing.T) {
 		"without Redis":    {"lease", told(opened(1, 2, "a", ""), fault(history.RedisRestart, "", 3, 9), through("n2", ran(7, 8, "a", "x")), last("a"))},
 		"made unwritten":   {"lease", told(fault(history.CutRedis, "n1", 3, 9), opened(4, 5, "a", ""), last("a"))},
 		"loss untold":      {"loss", told(opened(1, 2, "a", ""), fault(history.Freeze, "n1", 3, 20), away(18, 19, "a"), lost("a", "node_lost"))},
+		"without power":    {"loss", told(opened(1, 2, "a", ""), fault(history.Power, "n1", 3, 4.5), status(5, 200, ""), lost("a", "node_lost"))},
+		"found, no power":  {"loss", told(opened(1, 2, "a", "u/t"), fault(history.Power, "n1", 3, 4.5), found(4, 5, "a", "u/t"), lost("a", "node_lost"))},
+		"never told of":    {"loss", told(found(1, 2, "a", "u/t"), fault(history.Power, "n1", 3, 4.5), absent(5, 6, "a", "f"))},
 		"not yet broken":   {"answers", told(opened(1, 2, "a", ""), away(3, 4, "a"), fault(history.CutNodes, "n1", 8, 9), last("a"))},
-		"our bug":          {"answers", told(opened(1, 2, "a", ""), status(500, ""), last("a"))},
-		"no key":           {"answers", told(opened(1, 2, "a", ""), status(401, ""), last("a"))},
-		"no reason":        {"answers", told(opened(1, 2, "a", ""), status(404, ""), last("a"))},
-		"elsewhere":        {"answers", told(opened(1, 2, "a", ""), status(409, "elsewhere"), last("a"))},
+		"our bug":          {"answers", told(opened(1, 2, "a", ""), status(3, 500, ""), last("a"))},
+		"no key":           {"answers", told(opened(1, 2, "a", ""), status(3, 401, ""), last("a"))},
+		"no reason":        {"answers", told(opened(1, 2, "a", ""), status(3, 404, ""), last("a"))},
+		"elsewhere":        {"answers", told(opened(1, 2, "a", ""), status(3, 409, "elsewhere"), last("a"))},
 		"not asked":        {"end", told(opened(1, 2, "a", ""))},
 		"half gone":        {"end", told(opened(1, 2, "a", ""), fault(history.Crash, "n1", 3, 9), last("a")[:1], lost("a", "node_lost")[1:])},
 		"away for ever":    {"end", told(opened(1, 2, "a", ""), last("a"), at(101, 102, history.Event{Client: history.Final, Op: history.Get, Node: "n1", Session: "a", Status: 503}))},

@@ -56,6 +56,27 @@ func (c *checker) losses() {
 	}
 }
 
+// unpowered looks for sessions that answer after the power of their node failed. Nobody
+// stops a session in these histories, so each one ran, and ended there and then.
+func (c *checker) unpowered() {
+	for _, f := range c.faults {
+		if f.Op != Power || f.Applied == 0 {
+			continue
+		}
+		c.each(func(s *session) {
+			before := slices.IndexFunc(s.events, func(e *Event) bool { return e.Served() && e.End < f.Start })
+			if s.home != f.Node || before < 0 {
+				return
+			}
+			for _, e := range s.events {
+				if e.Served() && e.Start > f.Applied {
+					c.breaks("loss", []*Event{s.events[before], f, e}, "session %s answered after %s lost power", s.id, f.Node)
+				}
+			}
+		})
+	}
+}
+
 // sound reports whether nothing was done to a node or to Redis during an event, and
 // for a lease before.
 func (c *checker) sound(node string, e *Event) bool {
