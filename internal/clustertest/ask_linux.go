@@ -202,6 +202,9 @@ func execution(e *history.Event, body []byte) error {
 		e.File = "" // it was not read
 		return fmt.Errorf("the program: %s, exit code %d: %.200q", x.Outcome, x.Exit, x.Stderr)
 	}
+	if token == "" {
+		return errors.New("the program does not tell its sandbox")
+	}
 	return nil
 }
 

@@ -63,7 +63,7 @@ func least(length time.Duration) history.Least {
 	s := int(length / time.Second)
 	l := history.Least{
 		Done:    map[history.Op]int{history.Write: 2 * s, history.Read: 2 * s, history.Exec: s, history.List: s / 2, history.Get: s / 2, history.Open: s / 4, history.Close: s / 30},
-		Created: s / 6, Lost: s / 30, Kept: 3, Faults: map[history.Op]int{},
+		Created: s / 6, Lost: s / 30, Kept: 3, Tokens: s, Faults: map[history.Op]int{},
 	}
 	for _, op := range history.Faults() {
 		if length >= 5*time.Minute {

@@ -47,6 +47,10 @@ func ran(from, to float64, id, token string) *history.Event {
 	return at(from, to, history.Event{Op: history.Exec, Node: "n2", Session: id, Status: 200, Token: token})
 }
 
+func failed(from, to float64, id string) *history.Event {
+	return at(from, to, history.Event{Op: history.Exec, Node: "n2", Session: id, Status: 200, Error: "the program: killed, exit code 137"})
+}
+
 func listed(from, to float64, id string, files ...string) *history.Event {
 	return at(from, to, history.Event{Op: history.List, Node: "n2", Session: id, Status: 200, Files: files})
 }
@@ -129,6 +133,8 @@ func TestGoodHistoriesPass(t *testing.T) {
 			return e
 		}(), last("a")),
 		"power":            told(opened(1, 2, "a", ""), fault(history.Power, "n1", 3, 3.5), lost("a", "node_lost")),
+		"program, closed":  told(opened(1, 2, "a", ""), failed(3, 4, "a"), closed(3.5, 5, "a"), lost("a", "session_closed")),
+		"program, frozen":  told(opened(1, 2, "a", ""), fault(history.Freeze, "n1", 3, 4), failed(3, 5, "a"), last("a")),
 		"power, meanwhile": told(opened(1, 4, "a", ""), fault(history.Power, "n1", 3, 4.5), ran(5, 6, "a", "x"), last("a")),
 		"another's power":  told(opened(1, 2, "a", ""), fault(history.Power, "n2", 3, 4.5), ran(5, 6, "a", "x"), last("a")),
 		"two short ones":   told(opened(1, 2, "a", ""), fault(history.Crash, "n1", 3, 4), fault(history.CutRedis, "n1", 5, 6), lost("a", "node_lost")),
@@ -187,6 +193,9 @@ func TestBadHistoriesAreCaught(t *testing.T) {
 		"no key":           {"answers", told(opened(1, 2, "a", ""), status(3, 401, ""), last("a"))},
 		"no reason":        {"answers", told(opened(1, 2, "a", ""), status(3, 404, ""), last("a"))},
 		"elsewhere":        {"answers", told(opened(1, 2, "a", ""), status(3, 409, "elsewhere"), last("a"))},
+		"failed program":   {"answers", told(opened(1, 2, "a", ""), failed(3, 4, "a"), closed(5, 6, "a"), lost("a", "session_closed"))},
+		"failed elsewhere": {"answers", told(opened(1, 2, "a", ""), fault(history.Freeze, "n2", 2.5, 5), failed(3, 4, "a"), last("a"))},
+		"not understood":   {"answers", told(opened(1, 2, "a", ""), at(3, 4, history.Event{Op: history.List, Node: "n1", Session: "a", Status: 200, Error: "no JSON"}), closed(3, 4, "a"), lost("a", "session_closed"))},
 		"not asked":        {"end", told(opened(1, 2, "a", ""))},
 		"half gone":        {"end", told(opened(1, 2, "a", ""), fault(history.Crash, "n1", 3, 9), last("a")[:1], lost("a", "node_lost")[1:])},
 		"away for ever":    {"end", told(opened(1, 2, "a", ""), last("a"), at(101, 102, history.Event{Client: history.Final, Op: history.Get, Node: "n1", Session: "a", Status: 503}))},
@@ -271,11 +280,11 @@ func TestLoadRefuses(t *testing.T) {
 }
 
 func TestEmptyHistoryLacks(t *testing.T) {
-	least := history.Least{Done: map[history.Op]int{history.Write: 1}, Faults: map[history.Op]int{history.Crash: 1}, Created: 1, Lost: 1, Kept: 1}
-	if got := history.Check(&history.History{}).Counts.Lacks(least); len(got) != 5 {
+	least := history.Least{Done: map[history.Op]int{history.Write: 1}, Faults: map[history.Op]int{history.Crash: 1}, Created: 1, Lost: 1, Kept: 1, Tokens: 1}
+	if got := history.Check(&history.History{}).Counts.Lacks(least); len(got) != 6 {
 		t.Errorf("an empty history lacks %q", got)
 	}
-	full := told(opened(1, 2, "a", ""), opened(1, 2, "b", ""), wrote(1, 2, "a", "f", "1"), fault(history.Crash, "n1", 3, 9), lost("b", "node_lost"), last("a"))
+	full := told(opened(1, 2, "a", ""), opened(1, 2, "b", ""), wrote(1, 2, "a", "f", "1"), ran(2, 3, "a", "x"), fault(history.Crash, "n1", 3, 9), lost("b", "node_lost"), last("a"))
 	if got := history.Check(full).Counts.Lacks(least); len(got) != 0 {
 		t.Errorf("a full one lacks %q", got)
 	}

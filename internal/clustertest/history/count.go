@@ -16,6 +16,7 @@ type Counts struct {
 	Created int            // sessions
 	Lost    int            // of them, for want of their node
 	Kept    int            // of them, that answered in the end
+	Tokens  int            // programs that told their sandbox
 }
 
 func count(h *History) Counts {
@@ -32,6 +33,9 @@ func count(h *History) Counts {
 			n.Refused[strings.TrimSuffix(fmt.Sprintf("%d %s", e.Status, e.Reason), " ")]++
 		default:
 			n.Unknown++
+		}
+		if e.Token != "" {
+			n.Tokens++
 		}
 		if e.Created {
 			created[e.Session] = true
@@ -63,6 +67,7 @@ type Least struct {
 	Created int
 	Lost    int
 	Kept    int
+	Tokens  int
 }
 
 // Lacks returns what a history has too little of.
@@ -82,13 +87,14 @@ func (n Counts) Lacks(l Least) []string {
 	lacks("a session created", n.Created, l.Created)
 	lacks("a session lost", n.Lost, l.Lost)
 	lacks("a session kept", n.Kept, l.Kept)
+	lacks("a sandbox told", n.Tokens, l.Tokens)
 	return all
 }
 
 // String is the counts for people.
 func (n Counts) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d sessions created, %d lost, %d there in the end; %d without an answer", n.Created, n.Lost, n.Kept, n.Unknown)
+	fmt.Fprintf(&b, "%d sessions created, %d lost, %d there in the end; %d times a program told its sandbox; %d without an answer", n.Created, n.Lost, n.Kept, n.Tokens, n.Unknown)
 	list(&b, "done", n.Done)
 	list(&b, "refused", n.Refused)
 	list(&b, "faults", n.Faults)

@@ -100,6 +100,8 @@ func (c *checker) answers() {
 	}
 	for _, e := range c.Events {
 		switch {
+		case e.Done() && e.Error != "" && !c.cutShort(e):
+			c.breaks("answers", []*Event{e}, "it was done, and what came of it is no good")
 		case e.Op.IsFault() || e.Done() || e.Absent:
 		case e.End < whole && !e.Gone():
 			c.breaks("answers", []*Event{e}, "nothing was broken yet, and this was not done")
@@ -112,4 +114,15 @@ func (c *checker) answers() {
 			c.breaks("answers", []*Event{e}, "a session is not found, and nobody says why")
 		}
 	}
+}
+
+// cutShort reports whether a program may have ended with its session, or with the node
+// that has it.
+func (c *checker) cutShort(e *Event) bool {
+	s := c.sessions[e.Session]
+	if e.Op != Exec || s == nil {
+		return false
+	}
+	closing := func(x *Event) bool { return x.Op == Close && !x.Unsent && x.Start < e.End }
+	return slices.ContainsFunc(s.events, closing) || !c.sound(s.home, e)
 }
