@@ -5,11 +5,12 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/cove-sandbox/cove"
 )
 
-// TestRealRun compares the model with the run of three real nodes that is kept: it
-// needs no Redis. A benchmark of internal/cluster makes new ones.
-func TestRealRun(t *testing.T) {
+func realRun(t *testing.T) Trace {
+	t.Helper()
 	file, err := os.Open("testdata/real.jsonl")
 	if err != nil {
 		t.Fatal(err)
@@ -19,6 +20,13 @@ func TestRealRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return trace
+}
+
+// TestRealRun compares the model with the run of three real nodes that is kept: it
+// needs no Redis. A benchmark of internal/cluster makes new ones.
+func TestRealRun(t *testing.T) {
+	trace := realRun(t)
 	for seed := range uint64(4) {
 		var out strings.Builder
 		if err := Replay(&out, Config{Seed: seed + 1, Patience: 5 * time.Second}, trace); err != nil {
@@ -31,6 +39,25 @@ func TestRealRun(t *testing.T) {
 	}
 	if o := r.outcome; o.lost == 0 || o.waited == 0 || o.refused == 0 {
 		t.Errorf("a run in which nobody waits, is refused or loses a session says little: %+v", o)
+	}
+}
+
+// TestLossesThatAreMissing leaves the first loss, which tells of the crash, and has the
+// others end as if somebody had closed them.
+func TestLossesThatAreMissing(t *testing.T) {
+	trace, losses := realRun(t), 0
+	for i := range trace {
+		if trace[i].Event != EventLost {
+			continue
+		}
+		if losses++; losses > 1 {
+			trace[i].Event = EventClose
+		}
+	}
+	var out strings.Builder
+	err := Replay(&out, Config{Seed: 1, Patience: 5 * time.Second}, trace)
+	if cove.CodeOf(err) != cove.Conflict || !strings.Contains(cove.MessageOf(err), "sessions lost") {
+		t.Errorf("%v\n%s", err, out.String())
 	}
 }
 

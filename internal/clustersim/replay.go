@@ -80,7 +80,7 @@ func compare(w io.Writer, real outcome, days []outcome, arrived float64) error {
 			values[i] = m.of(d)
 		}
 		expected, deviation := spread(values)
-		tolerance := max(m.floor(arrived), deviations*deviation)
+		tolerance := bounded(max(m.floor(arrived), deviations*deviation), expected)
 		verdict := "ok"
 		if math.Abs(m.of(real)-expected) > tolerance {
 			verdict = "differs"
@@ -96,6 +96,20 @@ func compare(w io.Writer, real outcome, days []outcome, arrived float64) error {
 			Remedy("see which of the two is wrong: what nodes announce and who is asked, or internal/clustersim")
 	}
 	return nil
+}
+
+// little is so few that chance alone may bring none; of what is more, a run must have
+// some, however far the days of the model are apart.
+const (
+	little = 5.0
+	some   = 0.2 // of what is expected
+)
+
+func bounded(tolerance, expected float64) float64 {
+	if expected <= little {
+		return tolerance
+	}
+	return min(tolerance, (1-some)*expected)
 }
 
 func spread(values []float64) (middle, deviation float64) {
