@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/http"
 	"syscall"
 	"testing"
 	"time"
@@ -11,6 +12,23 @@ import (
 
 // Understand reads a success.
 var Understand = understand
+
+// Lacks ends a test that a cluster cannot be started for.
+var Lacks = lacks
+
+// CloseAll ends the sessions of a cluster that answers by a transport.
+func CloseAll(t *testing.T, by http.RoundTripper) error {
+	t.Helper()
+	r := &Rig{key: "key", ask: &http.Client{Transport: by}, nodes: []*node{{member: &member{address: "127.0.0.1"}}}}
+	return r.closeAll(t.Context())
+}
+
+// Clean returns the sandboxes that are left of a node, and removes their groups.
+func Clean(t *testing.T, home string) (left []string, err error) {
+	t.Helper()
+	n := &node{home: home}
+	return n.remains(), n.removeGroups(t.Context())
+}
 
 // Net is a network for tests of the network itself.
 type Net struct{ n *network }

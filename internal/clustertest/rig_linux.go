@@ -141,8 +141,13 @@ func executable(t *testing.T) string {
 	return path
 }
 
-// close ends the nodes as an operator would, then whatever is left.
+// close ends the sessions and the nodes as an operator would, then whatever is left, of
+// which there must be nothing.
 func (r *Rig) close(t *testing.T) {
+	ctx := context.WithoutCancel(t.Context())
+	if err := r.closeAll(ctx); err != nil {
+		t.Errorf("close what is left: %v", err)
+	}
 	done := make(chan struct{})
 	for _, n := range r.nodes {
 		go func() {
@@ -156,7 +161,17 @@ func (r *Rig) close(t *testing.T) {
 	if r.redis != nil {
 		r.redis.kill()
 	}
+	for _, n := range r.nodes {
+		if left := n.remains(); len(left) > 0 {
+			t.Errorf("%s ended, and all of its sessions had; it left the sandboxes %v", n.name, left)
+		}
+	}
 	if err := r.net.close(); err != nil {
 		t.Error(err)
+	}
+	for _, n := range r.nodes { // the kernel may take a moment after the last process
+		if err := until(ctx, patience, n.removeGroups); err != nil {
+			t.Error(err)
+		}
 	}
 }

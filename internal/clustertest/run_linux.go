@@ -60,7 +60,6 @@ func (r *Rig) Run(ctx context.Context, t Trial) error {
 			failed = append(failed, errors.New(death))
 		}
 	}
-	u.closeAll(ctx, r)
 	return errors.Join(append(failed, u.writer.Err(), u.trace.err, ctx.Err())...)
 }
 
@@ -116,16 +115,6 @@ func (u *run) lookAt(ctx context.Context, r *Rig, id string) {
 	for i, file := range slices.Sorted(maps.Keys(u.sessions[id])) {
 		ask(r.nodes[i%len(r.nodes)], history.Read, file)
 		ask(r.nodes[(i+1)%len(r.nodes)], history.Exec, file)
-	}
-}
-
-// closeAll ends what is left, so that nothing stays behind on this host. It is no
-// part of the history.
-func (u *run) closeAll(ctx context.Context, r *Rig) {
-	for id := range u.sessions {
-		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-		_, _, _ = r.send(ctx, r.nodes[0], questionOf(&history.Event{Op: history.Close, Session: id})) // it may be gone
-		cancel()
 	}
 }
 
