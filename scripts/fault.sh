@@ -6,7 +6,6 @@
 # usage: fault.sh [flags of go test]
 #   COVE_FAULT_SEED=N   the run of that seed; otherwise another one each time
 #   COVE_FAULT_TIME=5m  for how long things are broken
-#   COVE_TRACE=FILE     write down what came to which node, for a simulation
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

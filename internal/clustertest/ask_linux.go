@@ -18,6 +18,9 @@ import (
 	"github.com/cove-sandbox/cove/internal/clustertest/history"
 )
 
+// memory is what each session is promised.
+const memory = 64 << 20
+
 // maxAnswer is more than any answer of these tests has.
 const maxAnswer = 1 << 20
 

@@ -37,11 +37,7 @@ func TestFaults(t *testing.T) {
 	for _, f := range clustertest.Plan(seed, 3, length, lease) {
 		t.Log(f)
 	}
-	file := create(t, path)
-	trial := clustertest.Trial{Seed: seed, Length: length, Clients: 6, History: file}
-	if name := os.Getenv("COVE_TRACE"); name != "" {
-		trial.Trace = create(t, name)
-	}
+	trial := clustertest.Trial{Seed: seed, Length: length, Clients: 6, History: create(t, path)}
 	if err := rig.Run(t.Context(), trial); err != nil {
 		t.Errorf("the trial: %v", err)
 	}

@@ -19,13 +19,11 @@ type Trial struct {
 	Length  time.Duration // of the time with faults
 	Clients int
 	History io.Writer
-	Trace   io.Writer // nil: nobody wants one
 }
 
 // run is a trial that goes on.
 type run struct {
 	writer *history.Writer
-	trace  *trace
 
 	mu       sync.Mutex
 	sessions map[string]map[string]bool // that were opened, with the files that were written
@@ -34,7 +32,7 @@ type run struct {
 // Run puts the cluster to a trial. Its error says that the trial could not be gone
 // through, and nothing of what it shows.
 func (r *Rig) Run(ctx context.Context, t Trial) error {
-	u := &run{sessions: map[string]map[string]bool{}, trace: newTrace(t.Trace)}
+	u := &run{sessions: map[string]map[string]bool{}}
 	first := history.Run{Seed: t.Seed, Lease: int64(r.lease), Grace: int64(grace), Settle: int64(r.lease / 2)}
 	for _, n := range r.nodes {
 		first.Nodes = append(first.Nodes, n.name)
@@ -60,12 +58,11 @@ func (r *Rig) Run(ctx context.Context, t Trial) error {
 			failed = append(failed, errors.New(death))
 		}
 	}
-	return errors.Join(append(failed, u.writer.Err(), u.trace.err, ctx.Err())...)
+	return errors.Join(append(failed, u.writer.Err(), ctx.Err())...)
 }
 
 // took keeps what the end of the trial has to look at.
 func (u *run) took(e *history.Event) {
-	u.trace.took(e)
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if e.Op == history.Open && e.Done() && u.sessions[e.Session] == nil {
@@ -101,7 +98,6 @@ func (u *run) lookAt(ctx context.Context, r *Rig, id string) {
 	ask := func(n *node, op history.Op, file string) *history.Event {
 		e := &history.Event{Client: history.Final, Op: op, Session: id, File: file}
 		r.do(ctx, u.writer, e, n, 10*time.Second)
-		u.trace.took(e)
 		return e
 	}
 	alive := true
