@@ -2,6 +2,7 @@ package cove
 
 import (
 	"context"
+	"iter"
 	"time"
 )
 
@@ -89,8 +90,14 @@ type Directory interface {
 	Adopt(ctx context.Context, id ID) (*Session, error)
 	// Restore puts a session of this node's back as it is here, after the directory
 	// lost what it knew. It is NotFound where the session was ended or moved
-	// meanwhile, and Conflict where another one holds its user and thread.
+	// meanwhile, and Conflict where another one holds its user and thread. That a
+	// directory forgot who had taken a session with a sandbox is no move.
 	Restore(ctx context.Context, s *Session) error
+	// Room reports whether one more session with a sandbox like this one's would be one
+	// too many in the whole cluster, as PutSession does for one that is to have one.
+	Room(ctx context.Context, s *Session) error // Exhausted
+	// Unowned returns the sessions that are nobody's, by their ids.
+	Unowned(ctx context.Context) iter.Seq2[*Session, error]
 	// Sweep ends the sessions of nodes that are gone, and returns how many.
 	Sweep(ctx context.Context) (int64, error)
 

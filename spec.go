@@ -94,7 +94,8 @@ type Workspace struct {
 	Size  Bytes         `json:"size,omitempty"`
 	Files int64         `json:"files,omitempty"`
 	// Moves has the files of a stopped session kept where every node of the cluster
-	// finds them, so that another one can start it.
+	// finds them, so that another one can start it. It goes with no volume by name,
+	// which one node has.
 	Moves bool `json:"moves,omitempty"`
 }
 
@@ -219,6 +220,9 @@ func (s Spec) validateVolumes() error {
 		}
 		if seen[v.Target] {
 			return InvalidField("volumes", "%q is the target of two volumes", v.Target)
+		}
+		if v.Name != "" && s.Workspace.Moves {
+			return InvalidField("workspace.moves", "a session with the volume %.80q stays on the node that has it; leave out one of them", v.Name)
 		}
 		seen[v.Target] = true
 	}

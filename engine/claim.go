@@ -68,8 +68,8 @@ func once[T any](ctx context.Context, e *Engine, p cove.Principal, d deed[T]) (o
 		sure = !sure && made != ""
 		if made != "" {
 			out, err := d.again(cove.ID(made))
-			if err == nil || sure || !absent(err) {
-				return out, err
+			if err == nil || sure || !absent(err) && cove.ReasonOf(err) != cove.ReasonNodeLost {
+				return out, err // what its maker's node took with it was never anybody's
 			}
 			if d.lost != nil {
 				if err := d.lost(cove.ID(made)); err != nil {

@@ -38,9 +38,43 @@ func (e *Engine) expire(ctx context.Context) (int64, error) {
 		e.alarmAgain(l, err)
 		return err
 	})
+	unowned, err := e.expireUnowned(ctx)
+	failed = errors.Join(failed, err)
 	rested, err := e.rests.report()
-	n := ended.Load() + rested + e.endPlaces(ctx, time.Now().Add(-placeIdle))
+	n := ended.Load() + unowned + rested + e.endPlaces(ctx, time.Now().Add(-placeIdle))
 	return n + e.endRooms(ctx, time.Now().Add(-roomIdle)), errors.Join(failed, err)
+}
+
+// expireUnowned ends the sessions that are nobody's and whose time is up. All nodes look
+// for them, and whoever is first has one.
+func (e *Engine) expireUnowned(ctx context.Context) (n int64, err error) {
+	if !e.shared() {
+		return 0, nil
+	}
+	for s, err := range e.cfg.Directory.Unowned(ctx) {
+		if err != nil {
+			return n, err
+		}
+		if time.Now().Before(s.ExpiresAt) {
+			continue
+		}
+		l, err := e.adoptStopped(ctx, s.ID)
+		switch cove.CodeOf(err) { //nolint:exhaustive // the others say that nobody knows
+		case cove.NotFound, cove.Conflict: // somebody was faster, or this node takes nothing
+			continue
+		}
+		if err != nil {
+			return n, err
+		}
+		ended, err := e.expireOne(ctx, l)
+		if err != nil {
+			return n, err
+		}
+		if ended {
+			n++
+		}
+	}
+	return n, nil
 }
 
 // endDead ends the sessions whose sandboxes died, for the room that they take. It
@@ -89,7 +123,7 @@ func (e *Engine) tidyRecords(ctx context.Context) (int64, error) {
 	e.bookAll("")
 	failed := e.tenants.flush(ctx)
 	if e.shared() {
-		failed = errors.Join(failed, e.tenants.reload(ctx, "")) // what other nodes booked
+		failed = errors.Join(failed, e.tenants.reload(ctx, ""), e.endRunsLeft(ctx)) // what other nodes booked, and left
 	}
 	var n int64
 	before := time.Now().Add(-e.cfg.KeepEnded)

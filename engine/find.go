@@ -38,7 +38,7 @@ func (e *Engine) lookUp(tenant string, id cove.ID) (*lease, error) {
 	// the caller has gone: its answer is the caller's error.
 	ctx, cancel := context.WithTimeout(context.Background(), sharedTime)
 	defer cancel()
-	s, err := e.cfg.Store.GetSession(ctx, id)
+	s, err := e.locate(ctx, id)
 	switch {
 	case cove.CodeOf(err) == cove.NotFound:
 		return nil, noSession(id)
@@ -54,6 +54,15 @@ func (e *Engine) lookUp(tenant string, id cove.ID) (*lease, error) {
 		return e.adoptStopped(ctx, id)
 	}
 	return nil, elsewhere(s.Node)
+}
+
+// locate reads the record of a session. In a cluster one whose node is gone has ended,
+// and one that a new directory may still be told of is not known to be missing.
+func (e *Engine) locate(ctx context.Context, id cove.ID) (*cove.Session, error) {
+	if e.shared() {
+		return e.cfg.Directory.Locate(ctx, id)
+	}
+	return e.cfg.Store.GetSession(ctx, id)
 }
 
 func noSession(id cove.ID) error {

@@ -48,6 +48,9 @@ func (e *Engine) fork(ctx context.Context, p cove.Principal, from *lease, as cov
 	if !ok {
 		return nil, lacks(from, cove.PowerFork)
 	}
+	if err := e.cordonedOff(ctx, s.Spec); err != nil {
+		return nil, err
+	}
 	spec := s.Spec.Clone()
 	spec.User, spec.Thread, spec.Metadata = as.User, as.Thread, as.Metadata
 	l, mine, err := e.reserve(p, spec, id)
@@ -55,13 +58,15 @@ func (e *Engine) fork(ctx context.Context, p cove.Principal, from *lease, as cov
 		return nil, err
 	}
 	if !mine {
-		return nil, cove.Errorf(cove.Conflict, "user_id and thread_id have a live session already").
-			With("session_id", string(l.id)).Remedy("leave them out, or close that session first")
+		return nil, threadTaken(l.id)
 	}
 	defer l.giveTurn()
 	if err := e.double(ctx, l, s, forker); err != nil {
 		l.change(func(s *cove.Session) { s.State, s.Cause = cove.Ended, cove.ReasonSessionClosed })
 		e.forget(l)
+		if holder, elsewhere := heldElsewhere(err); elsewhere {
+			return nil, threadTaken(holder)
+		}
 		return nil, err
 	}
 	e.tenants.count(l.tenant, tally{opened: 1})
@@ -69,6 +74,12 @@ func (e *Engine) fork(ctx context.Context, p cove.Principal, from *lease, as cov
 	out.Created = true
 	e.tell(ctx, out, cove.Happening{Kind: cove.SessionCreated, Wall: time.Since(out.CreatedAt)})
 	return out, nil
+}
+
+// threadTaken is the answer where a session has the user and thread that a copy is to have.
+func threadTaken(by cove.ID) error {
+	return cove.Errorf(cove.Conflict, "user_id and thread_id have a live session already").
+		With("session_id", string(by)).Remedy("leave them out, or close that session first")
 }
 
 // double makes the copy's sandbox. It holds both turns.
@@ -104,6 +115,7 @@ func (e *Engine) adopt(ctx context.Context, l *lease, ticket *admission.Ticket, 
 		return err
 	}
 	l.mu.Lock()
+	was := l.rec
 	l.sandbox, l.ticket, l.runsLines = sandbox, ticket, e.probes.shell(l.rec.Provider)
 	l.sample = sample{}
 	l.rec.State, l.rec.Isolation = cove.Running, sandbox.Isolation()
@@ -116,6 +128,7 @@ func (e *Engine) adopt(ctx context.Context, l *lease, ticket *admission.Ticket, 
 	if err := e.save(ctx, l); err != nil {
 		l.mu.Lock()
 		l.sandbox, l.ticket, l.heldSince = nil, nil, time.Time{}
+		l.rec.State, l.rec.Isolation, l.rec.ExpiresAt = was.State, was.Isolation, was.ExpiresAt
 		l.mu.Unlock()
 		e.destroy(ctx, sandbox)
 		return err

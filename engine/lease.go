@@ -24,7 +24,7 @@ type lease struct {
 	mu        sync.Mutex
 	rec       cove.Session               // guarded by mu, as all below
 	sandbox   cove.Sandbox               // nil unless Running or Paused
-	resting   bool                       // it is being stopped: nothing new begins inside
+	resting   bool                       // it is being stopped or started: nothing new begins inside
 	doubt     bool                       // nobody knows whether the directory was told that it ended, or is nobody's
 	ending    bool                       // its time is up, and it is being paused or stopped for that
 	runsLines string                     // the shell of the sandbox

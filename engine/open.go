@@ -231,6 +231,9 @@ func (e *Engine) giveBy(ctx context.Context, l *lease, by choice, ticket *admiss
 	if err := e.save(ctx, l); err != nil {
 		return err
 	}
+	if err := e.roomElsewhere(ctx, l.view()); err != nil {
+		return err
+	}
 	return e.install(ctx, l, by, ticket)
 }
 

@@ -21,6 +21,16 @@ func (e *Engine) fullElsewhere(err error) bool {
 	return reason == cove.ReasonTenantQuota || reason == cove.ReasonKeyQuota
 }
 
+// roomElsewhere asks whether a session that is to be started again would be one too many
+// in the whole cluster, before a sandbox is made for it: what counts it is written after
+// that. One that is opened is counted first.
+func (e *Engine) roomElsewhere(ctx context.Context, s *cove.Session) error {
+	if !e.shared() || s.State != cove.Stopped {
+		return nil
+	}
+	return e.cfg.Directory.Room(ctx, s)
+}
+
 // awaitOthers makes room within what a tenant may have in all nodes: by stopping its
 // idle session that was used least recently, of those that are here, or by waiting
 // where the caller is willing to. Otherwise it returns full.

@@ -72,9 +72,11 @@ func (e *Engine) letLoose(ctx context.Context, l *lease, kind, why string) {
 		was = &copied
 		s.State, s.Cause, s.EndedAt = cove.Ended, cove.ReasonNodeLost, time.Now()
 	})
-	was.Archived = was.Archived && !e.moves(was) // such an archive is whoever's that has the session now
 	e.cfg.Logger.WarnContext(ctx, "session let go", sessionAttr(l.id), slog.String("reason", why))
-	e.dismantle(ctx, l, was)
+	e.dismantle(ctx, l)
+	if was.Archived && !e.moves(was) { // that would be whoever's that has the session now
+		e.removeArchive(ctx, was)
+	}
 	e.note(ctx, kind, was, why)
 	e.forget(l)
 	e.tellSessionEnd(ctx, l)

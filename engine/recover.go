@@ -225,13 +225,38 @@ func (e *Engine) recoverRuns(ctx context.Context) error {
 		}
 	}
 	for _, r := range cut {
-		r.State, r.EndedAt = cove.RunFailed, time.Now()
-		r.Answer = &cove.RunAnswer{Status: "error", Provider: cmp.Or(r.Request.Provider, e.cfg.Provider), Error: &cove.RunError{
-			Type: cove.RunUnavailable, Message: "the server stopped while the run went on; submit it again",
-		}}
-		if err := e.cfg.Store.PutRun(ctx, r); err != nil {
+		if err := e.cutShort(ctx, r); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// endRunsLeft ends the runs of nodes that are gone.
+func (e *Engine) endRunsLeft(ctx context.Context) error {
+	gone := map[string]bool{}
+	for r, err := range e.cfg.Store.Runs(ctx, cove.RunFilter{State: cove.RunRunning}) {
+		if err != nil {
+			return err
+		}
+		if _, asked := gone[r.Node]; !asked {
+			gone[r.Node] = e.leftBehind(ctx, r.Node)
+		}
+		if !gone[r.Node] {
+			continue
+		}
+		if err := e.cutShort(ctx, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cutShort ends a run whose server stopped.
+func (e *Engine) cutShort(ctx context.Context, r *cove.Run) error {
+	r.State, r.EndedAt = cove.RunFailed, time.Now()
+	r.Answer = &cove.RunAnswer{Status: "error", Provider: cmp.Or(r.Request.Provider, e.cfg.Provider), Error: &cove.RunError{
+		Type: cove.RunUnavailable, Message: "the server stopped while the run went on; submit it again",
+	}}
+	return e.cfg.Store.PutRun(ctx, r)
 }

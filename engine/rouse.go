@@ -59,7 +59,14 @@ func (a action) inside() bool {
 	return false
 }
 
-// isResting reports whether the lease is being stopped.
+// setResting says whether the lease is being stopped or started.
+func (l *lease) setResting(on bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.resting = on
+}
+
+// isResting reports whether the lease is being stopped or started.
 func (l *lease) isResting() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

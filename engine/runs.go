@@ -169,8 +169,8 @@ func (p runs) Wait(ctx context.Context, id cove.ID) (*cove.Run, error) {
 		live := p.live(id)
 		if live == nil {
 			rec, err := p.find(ctx, id)
-			if err == nil && rec.State == cove.RunRunning {
-				err = p.v.e.onlyHere(rec.Node)
+			if err == nil {
+				err = p.v.e.ownRun(ctx, rec)
 			}
 			return rec, err
 		}
@@ -187,6 +187,18 @@ func (p runs) Wait(ctx context.Context, id cove.ID) (*cove.Run, error) {
 	})
 }
 
+// ownRun says who is to be asked about a run that goes on at another node. One whose
+// node is gone has ended.
+func (e *Engine) ownRun(ctx context.Context, r *cove.Run) error {
+	if r.State != cove.RunRunning {
+		return nil
+	}
+	if e.leftBehind(ctx, r.Node) {
+		return e.cutShort(ctx, r)
+	}
+	return e.onlyHere(r.Node)
+}
+
 // live is the run under way of an id, if the caller may see it.
 func (p runs) live(id cove.ID) *liveRun {
 	if live := p.v.e.runs.get(id); live != nil && p.sees(live.tenant, live.owner) {
@@ -200,8 +212,8 @@ func (p runs) Delete(ctx context.Context, id cove.ID) error {
 	a := action{Action: cove.Action{Verb: cove.RunDelete}}
 	return actDone(ctx, p.v, a, func(ctx context.Context, _ *step) error {
 		rec, err := p.find(ctx, id)
-		if err == nil && rec.State == cove.RunRunning {
-			err = p.v.e.onlyHere(rec.Node)
+		if err == nil {
+			err = p.v.e.ownRun(ctx, rec)
 		}
 		if err != nil {
 			return err

@@ -115,15 +115,25 @@ func (e *Engine) enroll(ctx context.Context, s *cove.Session) (*lease, error) {
 	return l, nil
 }
 
-// heldByNobody reports whether err says that a session has what was asked for and
-// is nobody's, and which.
-func heldByNobody(err error) (cove.ID, bool) {
+// heldElsewhere reports whether err says that a session of another node's, or of
+// nobody's, has what was asked for, and which.
+func heldElsewhere(err error) (cove.ID, bool) {
 	e, ok := errors.AsType[*cove.Error](err)
-	if !ok || cove.ReasonOf(err) != cove.ReasonElsewhere || e.Details["node"] != "" {
+	if !ok || cove.ReasonOf(err) != cove.ReasonElsewhere {
 		return "", false
 	}
 	id, _ := e.Details["session_id"].(string)
 	return cove.ID(id), id != ""
+}
+
+// heldByNobody is heldElsewhere for a session that is nobody's.
+func heldByNobody(err error) (cove.ID, bool) {
+	id, held := heldElsewhere(err)
+	if !held {
+		return "", false
+	}
+	e, _ := errors.AsType[*cove.Error](err)
+	return id, e.Details["node"] == ""
 }
 
 // sharedTime bounds a look into the directory that must not depend on a caller.

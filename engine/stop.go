@@ -15,13 +15,9 @@ func (e *Engine) rest(ctx context.Context, l *lease) error {
 	s := l.view()
 	l.mu.Lock()
 	sandbox, ticket := l.sandbox, l.ticket
-	l.resting = true
 	l.mu.Unlock()
-	defer func() {
-		l.mu.Lock()
-		l.resting = false
-		l.mu.Unlock()
-	}()
+	l.setResting(true)
+	defer l.setResting(false)
 	l.endPrograms(ctx)
 	if err := e.saveWorkspace(ctx, l, sandbox); err != nil {
 		return err
@@ -136,6 +132,10 @@ func unreadable(err error) error {
 // the turn.
 func (e *Engine) wake(ctx context.Context, l *lease, onFull cove.OnFull, told func(int)) error {
 	s := l.view()
+	// Until the record says that the archive is not its files any more, what is written
+	// could be lost with the sandbox, and nobody would be told.
+	l.setResting(true)
+	defer l.setResting(false)
 	err := e.give(ctx, l, onFull, told)
 	if err != nil {
 		l.change(func(r *cove.Session) { r.State = cove.Stopped })
@@ -148,10 +148,17 @@ func (e *Engine) wake(ctx context.Context, l *lease, onFull cove.OnFull, told fu
 	if err := e.save(ctx, l); err != nil {
 		return err
 	}
+	if !e.moves(s) { // the next stop replaces such an archive, and the end removes it
+		e.removeArchive(ctx, s)
+	}
+	return nil
+}
+
+// removeArchive removes the files that were kept of a session.
+func (e *Engine) removeArchive(ctx context.Context, s *cove.Session) {
 	if err := e.archivesOf(s).Delete(ctx, s.ID); err != nil {
 		e.cfg.Logger.ErrorContext(ctx, "delete archive; the orphans task tries again", errAttr(err), sessionAttr(s.ID))
 	}
-	return nil
 }
 
 // end ends a lease for a cause. The record says so before the sandbox goes, so
@@ -168,15 +175,18 @@ func (e *Engine) end(ctx context.Context, l *lease, cause string) error {
 	if err != nil {
 		return err
 	}
-	e.dismantle(ctx, l, was)
+	e.dismantle(ctx, l)
+	if was.Archived || e.moves(was) {
+		e.removeArchive(ctx, was)
+	}
 	e.forget(l)
 	e.tellSessionEnd(ctx, l)
 	return nil
 }
 
-// dismantle frees all that a lease has which is marked as ended. was is what it was
-// before.
-func (e *Engine) dismantle(ctx context.Context, l *lease, was *cove.Session) {
+// dismantle frees all that a lease has on this node which is marked as ended, but for
+// its archive.
+func (e *Engine) dismantle(ctx context.Context, l *lease) {
 	ctx = context.WithoutCancel(ctx)
 	l.endPrograms(ctx)
 	l.mu.Lock()
@@ -188,11 +198,6 @@ func (e *Engine) dismantle(ctx context.Context, l *lease, was *cove.Session) {
 	e.destroy(ctx, sandbox)
 	ticket.Leave()
 	l.dropOutputs()
-	if was.Archived {
-		if err := e.archivesOf(was).Delete(ctx, was.ID); err != nil {
-			e.cfg.Logger.ErrorContext(ctx, "delete archive; the orphans task tries again", errAttr(err), sessionAttr(was.ID))
-		}
-	}
 }
 
 // archivesOf is where the files of a session are kept while it is stopped.

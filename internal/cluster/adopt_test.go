@@ -17,6 +17,12 @@ func nobodys(t *testing.T) (cove.ID, *node) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return nobodysAt(t, shared)
+}
+
+// nobodysAt is nobodys with its files in a place.
+func nobodysAt(t *testing.T, shared cove.Archives) (cove.ID, *node) {
+	t.Helper()
 	a, b := pair(t, func(n *node) { n.moving = shared })
 	s := open(t, a.member.As(somebody()), cove.Spec{Workspace: cove.Workspace{Moves: true}, Wake: true, OnEnd: cove.EndStop})
 	say(t, a.member.As(somebody()), s.ID, "echo here > file")

@@ -58,7 +58,6 @@ func (m *Member) beatSoon() {
 // beat renews the lease once and sees to what is new.
 func (m *Member) beat(ctx context.Context) error {
 	began := m.now()
-	wasGood := int64(began) < m.good.Load()
 	call, cancel := context.WithTimeout(ctx, m.cfg.Lease/3)
 	defer cancel()
 	pulse, err := m.cfg.Directory.Beat(call, m.self(call))
@@ -68,7 +67,9 @@ func (m *Member) beat(ctx context.Context) error {
 	}
 	m.mu.Lock()
 	was := m.pulse
-	lapsed := was.Token != 0 && was.Token != pulse.Token && !wasGood
+	// In one epoch a token changes only when the lease ran out. A new directory may have
+	// lost it; then it counts whether this node went on without one.
+	lapsed := was.Token != 0 && was.Token != pulse.Token && (was.Epoch == pulse.Epoch || int64(m.now()) >= m.good.Load())
 	renewed := was.Token != 0 && (was.Token != pulse.Token || was.Epoch != pulse.Epoch)
 	m.pulse = pulse
 	m.agreed = m.agreed && !renewed && m.connected.Load()
@@ -77,9 +78,11 @@ func (m *Member) beat(ctx context.Context) error {
 		m.agreed = true // the engine begins with what the directory has
 	}
 	agreed := m.agreed
-	m.mu.Unlock()
 	if lapsed {
 		m.serving.Store(false) // before the lease counts again
+	}
+	m.mu.Unlock()
+	if lapsed {
 		m.known.clear()
 	}
 	m.good.Store(int64(began + m.cfg.Lease - m.cfg.Lease/marginPerLease))
@@ -138,11 +141,9 @@ func (m *Member) reconcile(ctx context.Context) {
 			return
 		}
 		m.mu.Lock()
-		same := m.pulse.Token == pulse.Token && m.pulse.Epoch == pulse.Epoch
-		m.agreed = same
-		m.mu.Unlock()
-		if same {
-			m.serving.Store(true)
+		defer m.mu.Unlock()
+		if m.agreed = m.pulse.Token == pulse.Token && m.pulse.Epoch == pulse.Epoch; m.agreed {
+			m.serving.Store(true) // with the lock: whoever finds out that a lease lapsed has the last word
 		}
 	})
 }

@@ -118,7 +118,7 @@ func (m *meter) steps() []step {
 		{"exec elsewhere, first", 1, m.exec(m.b)},
 		{"exec elsewhere, later", 0, m.exec(m.b)},
 		{"stop", 1, func() error { _, err := m.a.member.As(who).Sessions().Stop(ctx, m.last.ID); return err }},
-		{"start", 3, func() error { _, err := m.a.member.As(who).Sessions().Start(ctx, m.last.ID); return err }},
+		{"start", 4, func() error { _, err := m.a.member.As(who).Sessions().Start(ctx, m.last.ID); return err }},
 		{"close", 1, m.end(m.a)},
 		{"create on c", 2, m.open(m.c.member.Here(who), cove.Spec{})},
 		{"refuse", 1, m.full},

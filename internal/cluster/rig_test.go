@@ -35,13 +35,13 @@ const secret = "0123456789abcdef0123456789abcdef"
 // lease is long enough for a machine that is slow; what waits for one has its own.
 const lease = 10 * time.Second
 
-// settled returns names of directories that have settled: that takes time, which
-// all of them can take at once.
+// settled returns names of directories that have settled: the lease of who began them
+// was short.
 func settled(t testing.TB, url string, n int) (next func() string) {
 	t.Helper()
 	var wait time.Duration
 	for i := range n {
-		dir, err := redis.Open(t.Context(), redis.Config{URL: url, Node: "first", Instance: "first", Lease: lease, Prefix: fmt.Sprint("t", i)})
+		dir, err := redis.Open(t.Context(), redis.Config{URL: url, Node: "first", Instance: "first", Lease: 20 * time.Millisecond, Prefix: fmt.Sprint("t", i)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -188,12 +188,16 @@ func (n *node) openEngine(ctx context.Context) error {
 type link struct {
 	*redis.Store
 
-	cut atomic.Bool
+	cut    atomic.Bool
+	before atomic.Pointer[func()] // called when a beat was begun, once
 }
 
 func (l *link) Beat(ctx context.Context, n cove.Node) (cove.Pulse, error) {
 	if l.cut.Load() {
 		return cove.Pulse{}, cove.Errorf(cove.Unavailable, "cut off").Reason(cove.ReasonNoDirectory)
+	}
+	if before := l.before.Swap(nil); before != nil {
+		(*before)()
 	}
 	return l.Store.Beat(ctx, n)
 }

@@ -108,6 +108,14 @@ func follows(err error) (node string, ok bool) {
 	return node, true
 }
 
+// aboutSession reports whether err, which says that something is elsewhere, is about a
+// session: it may name another one, which holds the user and thread that were asked for.
+func aboutSession(err error, id cove.ID) bool {
+	e, _ := errors.AsType[*cove.Error](err)
+	other, named := e.Details["session_id"].(string)
+	return !named || cove.ID(other) == id
+}
+
 // broke reports whether a call to a node got no answer of Cove's.
 func broke(err error) bool {
 	return cove.CodeOf(err) == cove.Unavailable && cove.ReasonOf(err) == cove.ReasonConnection
@@ -145,7 +153,7 @@ func (v view) settle(ctx context.Context, id cove.ID, node string, err error) (a
 	if err == nil {
 		return false, nil
 	}
-	if next, ok := follows(err); ok {
+	if next, ok := follows(err); ok && aboutSession(err, id) {
 		v.m.known.forget(id)
 		if next != "" && next != v.m.cfg.Node {
 			v.m.known.put(id, next)

@@ -169,6 +169,12 @@ func cluster(addrs []string, o *redis.Options) redis.UniversalClient {
 	})
 }
 
+// sentineled reports whether a URL is of a master that Sentinels watch.
+func sentineled(raw string) bool {
+	scheme, _, _ := strings.Cut(raw, "://")
+	return strings.HasSuffix(scheme, "+sentinel")
+}
+
 // sentinel has a name and password of its own for the Sentinels, in the query.
 func sentinel(master string, addrs []string, q url.Values, o *redis.Options) redis.UniversalClient {
 	return redis.NewFailoverClient(&redis.FailoverOptions{

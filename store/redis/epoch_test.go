@@ -3,6 +3,7 @@ package redis_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -33,12 +34,12 @@ func TestSettling(t *testing.T) {
 			err := errOf(a.Locate(t.Context(), "unknown"))
 			fails(t, err, cove.Unavailable, cove.ReasonNoDirectory)
 			second := beat(t, a)
-			if second.Epoch == first.Epoch || second.Settling <= 0 || second.Settling > longLease/2 {
+			if second.Epoch == first.Epoch || second.Settling <= 0 || second.Settling > longLease {
 				t.Errorf("a strange pulse: %+v after %+v", second, first)
 			}
 			err = errOf(a.Locate(t.Context(), "unknown"))
 			fails(t, err, cove.Unavailable, cove.ReasonNoDirectory)
-			if wait, isInt := detail(t, err, "retry_after").(int); !isInt || wait < 1 || wait > 300 {
+			if wait, isInt := detail(t, err, "retry_after").(int); !isInt || wait < 1 || wait > 600 {
 				t.Errorf("retry after %v", wait)
 			}
 			fails(t, errOf(a.Holder(t.Context(), "acme", "bob", "")), cove.Unavailable, cove.ReasonNoDirectory)
@@ -128,6 +129,40 @@ func TestRestore(t *testing.T) {
 	same(t, lost.Cause, cove.ReasonNodeLost)
 }
 
+// TestForgottenAdoption has a directory lose that a node took up a session that was
+// nobody's. Only who has a sandbox of it, and newer than what is known, gets it back.
+func TestForgottenAdoption(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	a, b := c.join("a"), c.join("b")
+	nobodys := session("s", "", "ann")
+	nobodys.State = cove.Stopped
+	for range 3 {
+		ok(t, a.PutSession(t.Context(), nobodys))
+	}
+	same(t, nobodys.Version, 3)
+	mine := session("s", "b", "ann")
+	mine.Version = 3
+	fails(t, b.Restore(t.Context(), mine), cove.NotFound, cove.ReasonNodeLost) // somebody made it nobody's since
+	mine.Version, mine.State = 5, cove.Stopped
+	fails(t, b.Restore(t.Context(), mine), cove.NotFound, cove.ReasonNodeLost) // it has no sandbox
+	mine.State = cove.Running
+	ok(t, b.Restore(t.Context(), mine))
+	same(t, mine.Version, 6)
+	got, err := a.Locate(t.Context(), "s")
+	ok(t, err)
+	same(t, got.Node, "b")
+
+	other := session("s", "a", "ann")
+	other.Version = 9
+	fails(t, a.Restore(t.Context(), other), cove.NotFound, cove.ReasonNodeLost) // who has it lives
+	c.expire("b")
+	ok(t, a.Restore(t.Context(), other))
+	beat(t, b)
+	fails(t, b.Restore(t.Context(), mine), cove.NotFound, cove.ReasonNodeLost)
+	same(t, c.counted("tenant:acme")[0], "1")
+}
+
 // TestLossIsForEver has a node bring back sessions that others were told are lost.
 func TestLossIsForEver(t *testing.T) {
 	t.Parallel()
@@ -184,6 +219,42 @@ func TestFailover(t *testing.T) {
 	}
 	rec.State = cove.Paused
 	ok(t, a.PutSession(t.Context(), rec))
+}
+
+// TestTwoMasters refuses a master that would go on without its replica.
+func TestTwoMasters(t *testing.T) {
+	t.Parallel()
+	set := redistest.StartSentinels(t)
+	c := redis.Config{URL: set.URL(), Node: "a", Instance: "x"}
+	open(t, c)
+	for _, wrong := range [][]string{
+		{"min-replicas-to-write", "0"}, {"min-replicas-to-write", "1", "min-replicas-max-lag", "0"}, {"min-replicas-max-lag", "6"},
+	} {
+		set.Master.Do(append([]string{"CONFIG", "SET"}, wrong...)...)
+		_, err := redis.Open(t.Context(), c)
+		fails(t, err, cove.Invalid, cove.ReasonConfiguration)
+		if !strings.Contains(cove.MessageOf(err), "min-replicas-to-write 1 and min-replicas-max-lag 5") {
+			t.Errorf("%v says nothing of what to set", err)
+		}
+	}
+	open(t, redis.Config{URL: set.URL()}) // no node, no lease
+	set.Master.Do("CONFIG", "SET", "min-replicas-max-lag", "1")
+	open(t, c)
+
+	// A master whose replica is gone takes no lease.
+	a := open(t, redis.Config{URL: set.URL(), Node: "b", Instance: "y"})
+	set.Sentinel.Stop()
+	set.Replica.Stop()
+	for deadline := time.Now().Add(30 * time.Second); ; <-time.After(50 * time.Millisecond) {
+		_, err := a.Beat(t.Context(), cove.Node{})
+		if err != nil {
+			fails(t, err, cove.Unavailable, cove.ReasonNoDirectory)
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("a master without its replica takes writes")
+		}
+	}
 }
 
 // TestMovedSlot gives the slot of a cluster to another server, which has nothing.

@@ -58,11 +58,13 @@ func (s *Store) locate(ctx context.Context, id, holds string) (rec *cove.Session
 }
 
 // lose ends a session whose node is gone, unless the node is back or somebody
-// else was faster. now is by the clock of Redis. One that is stopped, and whose files
-// are where every node finds them, is nobody's from then on instead.
+// else was faster. now is by the clock of Redis. One whose files are where every node
+// finds them, because it is stopped or was just being started, is stopped and nobody's
+// from then on instead.
 func (s *Store) lose(ctx context.Context, rec *cove.Session, now int64) (bool, error) {
 	was := rec.Version
-	if rec.State == cove.Stopped && rec.Archived && rec.Spec.Workspace.Moves {
+	if rec.Archived && rec.Spec.Workspace.Moves {
+		rec.State = cove.Stopped
 		return false, s.free(ctx, rec)
 	}
 	endLost(rec, time.UnixMilli(now).UTC())

@@ -18,6 +18,7 @@ var files embed.FS
 // scripts is all that is ever run.
 var scripts = struct {
 	check, agree, page, keyByHash, locate, members, spent  *redis.Script
+	room                                                   *redis.Script
 	beat                                                   *redis.Script // takes the lease that others compare
 	leave, cordon                                          *redis.Script
 	putSession, deleteSession, sweep                       *redis.Script
@@ -26,7 +27,7 @@ var scripts = struct {
 	takeLock, renewLock, freeLock                          *redis.Script
 }{
 	check: read("check"), agree: read("agree"), page: read("page"), keyByHash: read("key_by_hash"), locate: read("session", "session_locate"), members: read("members"),
-	spent: read("spent"),
+	spent: read("spent"), room: read("session", "session_room"),
 	beat:  read("beat"),
 	leave: write("leave"), cordon: write("cordon"),
 	putSession: write("session", "session_put"), deleteSession: write("session", "session_delete"), sweep: write("session_sweep"),
@@ -63,8 +64,7 @@ func (s *Store) run(ctx context.Context, script *redis.Script, args ...any) (ans
 	if err := s.usable(ctx); err != nil {
 		return nil, err
 	}
-	settle := s.lease / 2
-	all := append([]any{s.node, fmt.Sprintf("%d %s", s.token.Load(), s.instance), settle.Milliseconds()}, args...)
+	all := append([]any{s.node, fmt.Sprintf("%d %s", s.token.Load(), s.instance), s.lease.Milliseconds()}, args...)
 	for n := 1; ; n++ {
 		got, err := script.Run(ctx, s.client, []string{s.prefix}, all...).Slice()
 		switch {

@@ -42,7 +42,7 @@ func (s *Store) write(ctx context.Context, mode string, expected int64, next *co
 		holds = holder(next.Tenant, next.Spec.User, next.Spec.Thread)
 	}
 	return s.run(ctx, scripts.putSession, mode, string(next.ID), strconv.FormatInt(expected, 10), data, strconv.FormatInt(next.Version, 10),
-		next.Tenant, next.Owner, string(next.State), next.Node, strconv.FormatInt(max(0, int64(next.Memory)), 10), holds)
+		next.Tenant, next.Owner, string(next.State), next.Node, memoryOf(next), holds)
 }
 
 // claim is write for a session that may hold a user and thread. A session of a
@@ -76,6 +76,23 @@ func (s *Store) PutSession(ctx context.Context, rec *cove.Session) error {
 	}
 	rec.Version = next.Version
 	return nil
+}
+
+// Room implements cove.Directory.
+func (s *Store) Room(ctx context.Context, rec *cove.Session) error {
+	a, err := s.run(ctx, scripts.room, rec.Tenant, rec.Owner, memoryOf(rec))
+	if err != nil {
+		return err
+	}
+	return s.refusal(a, rec)
+}
+
+// memoryOf is what a session counts for, as scripts take it.
+func memoryOf(rec *cove.Session) string { return strconv.FormatInt(max(0, int64(rec.Memory)), 10) }
+
+// Unowned implements cove.Directory.
+func (s *Store) Unowned(ctx context.Context) iter.Seq2[*cove.Session, error] {
+	return list(ctx, s, selection[cove.Session]{kind: "session", set: "sessions:at:"})
 }
 
 // refusal says in words why a session was not put.

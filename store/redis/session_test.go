@@ -243,3 +243,55 @@ func TestPutSessionIsOneCommand(t *testing.T) {
 	ok(t, a.PutSession(t.Context(), rec))
 	same(t, a.Commands()-before, 1)
 }
+
+// TestLostWhileItStarts loses the node of a session that was being started again: its
+// files are still where every node finds them.
+func TestLostWhileItStarts(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	a, b := c.join("a"), c.join("b")
+	starting := session("starting", "a", "ann")
+	starting.Archived, starting.Spec.Workspace.Moves = true, true
+	running := session("running", "a", "bob")
+	running.Spec.Workspace.Moves = true
+	ok(t, a.PutSession(t.Context(), starting))
+	ok(t, a.PutSession(t.Context(), running))
+	c.expire("a")
+	got, err := b.Locate(t.Context(), "starting")
+	ok(t, err)
+	same(t, fmt.Sprint(got.State, " at ", got.Node), "stopped at ")
+	got, err = b.Locate(t.Context(), "running")
+	ok(t, err)
+	same(t, fmt.Sprint(got.State, " ", got.Cause), "ended node_lost")
+
+	var unowned []cove.ID
+	for s, err := range b.Unowned(t.Context()) {
+		ok(t, err)
+		unowned = append(unowned, s.ID)
+	}
+	same(t, fmt.Sprint(unowned), "[starting]")
+	ok(t, errOf(b.Adopt(t.Context(), "starting")))
+	for s := range b.Unowned(t.Context()) {
+		t.Errorf("%s is nobody's", s.ID)
+	}
+}
+
+// TestRoom asks for room as a session does that is started again.
+func TestRoom(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	a := c.join("a")
+	one := session("one", "a", "")
+	ok(t, a.Room(t.Context(), one))
+	ok(t, a.PutSession(t.Context(), one))
+	ok(t, a.PutTenant(t.Context(), &cove.Tenant{Name: "acme", Quota: cove.Bounds{Memory: 2 * cove.GiB}}))
+	two := session("two", "a", "")
+	ok(t, a.Room(t.Context(), two))
+	two.Memory++
+	fails(t, a.Room(t.Context(), two), cove.Exhausted, cove.ReasonTenantQuota)
+	ok(t, a.PutTenant(t.Context(), &cove.Tenant{Name: "acme", Quota: cove.Bounds{Sessions: 1}}))
+	fails(t, a.Room(t.Context(), session("two", "a", "")), cove.Exhausted, cove.ReasonTenantQuota)
+	one.State = cove.Stopped
+	ok(t, a.PutSession(t.Context(), one))
+	ok(t, a.Room(t.Context(), session("two", "a", "")))
+}

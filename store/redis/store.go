@@ -23,6 +23,7 @@ type Store struct {
 	node     string
 	instance string
 	lease    time.Duration
+	watched  bool // by Sentinels, which may make another server the master
 	log      *slog.Logger
 
 	token  atomic.Int64 // of the lease; 0 before the first beat
@@ -50,14 +51,18 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	}
 	s := &Store{
 		client: client, where: where, prefix: "{" + c.Prefix + "}:", node: c.Node, instance: c.Instance,
-		lease: c.Lease, log: c.Logger, closed: make(chan struct{}),
+		lease: c.Lease, watched: sentineled(c.URL), log: c.Logger, closed: make(chan struct{}),
 	}
 	client.AddHook(counter{&s.sent})
 	if _, err := s.run(ctx, scripts.check); err != nil {
 		_ = s.Close() // says the same once more, if anything
 		return nil, err
 	}
-	if err := s.agree(ctx, c.Same); err != nil {
+	err = s.oneMaster(ctx)
+	if err == nil {
+		err = s.agree(ctx, c.Same)
+	}
+	if err != nil {
 		_ = s.Close() // nothing was begun
 		return nil, err
 	}

@@ -16,7 +16,7 @@ const masterName = "cove"
 // StartSentinels starts a master, a replica that has all of it, and a Sentinel.
 func StartSentinels(t testing.TB) *Sentinels {
 	t.Helper()
-	master := Start(t)
+	master := start(t, "--appendonly", "yes", "--min-replicas-to-write", "1", "--min-replicas-max-lag", "5")
 	replica := start(t, "--appendonly", "yes", "--replicaof", fmt.Sprintf("127.0.0.1 %d", master.port))
 	replica.until("master_link_status:up", "INFO", "replication")
 	sentinel := start(t, "--sentinel")

@@ -40,3 +40,17 @@ local function remember(id, rec, data)
   call('HSET', P .. 'session:' .. id, 'version', rec.version, 'tenant', rec.tenant, 'owner', rec.owner, 'state', rec.state,
     'node', rec.node, 'memory', rec.memory, 'holder', rec.holder, 'data', data)
 end
+
+local function over(key, bounds, memory)
+  local has = call('HMGET', key, 'sessions', 'memory')
+  local most, mostMemory = tonumber(bounds[1] or 0), tonumber(bounds[2] or 0)
+  return most > 0 and tonumber(has[1] or 0) + 1 > most
+    or mostMemory > 0 and tonumber(has[2] or 0) + tonumber(memory) > mostMemory
+end
+
+-- full names the bound that one more session with a sandbox would be over, or nil.
+local function full(rec)
+  if over(P .. 'held:tenant:' .. rec.tenant, call('HMGET', P .. 'tenant:' .. rec.tenant, 'sessions', 'memory'), rec.memory) then return 'tenant_quota' end
+  if over(P .. 'held:owner:' .. rec.owner, {call('HGET', P .. 'key:' .. rec.owner, 'sessions'), '0'}, rec.memory) then return 'key_quota' end
+  return nil
+end

@@ -3,7 +3,15 @@
 local mode, id, expected, data = ARGV[4], ARGV[5], ARGV[6], ARGV[7]
 local new = {version = ARGV[8], tenant = ARGV[9], owner = ARGV[10], state = ARGV[11], node = ARGV[12], memory = ARGV[13], holder = ARGV[14]}
 local old = read(id)
-if mode == 'restore' and old and (old.state == 'ended' or old.node ~= NODE) then return {'gone'} end
+
+-- forgot says that the directory lost that this node took the session: it has it with
+-- a sandbox, at a later version, and nobody who lives has it now. new.version is one
+-- more than the greater of the two.
+local function forgot(rec)
+  return HOLDS[new.state] and tonumber(new.version) > tonumber(rec.version) + 1 and (rec.node == '' or not leased(rec.node))
+end
+
+if mode == 'restore' and old and (old.state == 'ended' or old.node ~= NODE and not forgot(old)) then return {'gone'} end
 if (old and old.version or '0') ~= expected then return {'version'} end
 if mode == 'put' and NODE ~= '' and old and old.node ~= '' and old.node ~= NODE then return {'elsewhere', id, old.node} end
 if mode == 'lose' and (not old or old.state == 'ended' or not gone(old.node)) then return {'kept'} end
@@ -17,16 +25,9 @@ if new.holder ~= '' then
   end
 end
 
-local function over(key, bounds)
-  local has = call('HMGET', key, 'sessions', 'memory')
-  local sessions, memory = tonumber(bounds[1] or 0), tonumber(bounds[2] or 0)
-  return sessions > 0 and tonumber(has[1] or 0) + 1 > sessions
-    or memory > 0 and tonumber(has[2] or 0) + tonumber(new.memory) > memory
-end
-
 if mode == 'put' and NODE ~= '' and HOLDS[new.state] and not (old and HOLDS[old.state]) then
-  if over(P .. 'held:tenant:' .. new.tenant, call('HMGET', P .. 'tenant:' .. new.tenant, 'sessions', 'memory')) then return {'tenant_quota'} end
-  if over(P .. 'held:owner:' .. new.owner, {call('HGET', P .. 'key:' .. new.owner, 'sessions'), '0'}) then return {'key_quota'} end
+  local bound = full(new)
+  if bound then return {bound} end
 end
 
 if old then forget(id, old) end

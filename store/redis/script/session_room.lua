@@ -1,0 +1,1 @@
+return {full({tenant = ARGV[4], owner = ARGV[5], memory = ARGV[6]}) or 'ok'}
