@@ -33,7 +33,7 @@ type run struct {
 // through, and nothing of what it shows.
 func (r *Rig) Run(ctx context.Context, t Trial) error {
 	u := &run{sessions: map[string]map[string]bool{}}
-	first := history.Run{Seed: t.Seed, Lease: int64(r.lease), Grace: int64(grace), Settle: int64(r.lease / 2)}
+	first := history.Run{Seed: t.Seed, Lease: int64(r.lease), Grace: int64(grace), Settle: int64(r.lease)}
 	for _, n := range r.nodes {
 		first.Nodes = append(first.Nodes, n.name)
 	}
