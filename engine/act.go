@@ -98,7 +98,7 @@ func decideAndDo[T any](ctx context.Context, v view, a action, do func(context.C
 	}
 	if err == nil {
 		out, err = do(ctx, s)
-		err = of(l, err)
+		err = of(l, a.meanwhile(l, err))
 	}
 	seen.done(s)
 	if reads {
@@ -219,6 +219,19 @@ func journalLate(cause error, outcome *cove.Event, err error) error {
 		e = e.With("session_id", string(outcome.Session))
 	}
 	return e
+}
+
+// meanwhile is the error of what was done inside a session that somebody closed while
+// it was: its sandbox only says that it is not there. Of other ends it says nothing,
+// since they would have callers do again what may have been done.
+func (a action) meanwhile(l *lease, err error) error {
+	if l == nil || !a.inside() || cove.CodeOf(err) != cove.NotFound || cove.ReasonOf(err) != "" {
+		return err
+	}
+	if s := l.view(); s.State == cove.Ended && s.Cause == cove.ReasonSessionClosed {
+		return gone(s)
+	}
+	return err
 }
 
 // of names the provider of a session in an error about it.

@@ -347,3 +347,31 @@ func TestARunCutShortIsSaid(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
+
+// closing is a reader in the middle of which somebody closes the session.
+type closing struct {
+	close func()
+	read  int
+}
+
+func (c *closing) Read(b []byte) (int, error) {
+	if c.read++; c.read == 2 {
+		c.close()
+	}
+	if c.read > 3 {
+		return 0, io.EOF
+	}
+	return copy(b, "some content"), nil
+}
+
+func TestAWriteDuringACloseSaysThatItWasClosed(t *testing.T) {
+	p := newWorld(t).open().As(boss)
+	s := mustOpen(t, p, cove.Spec{})
+	in := &closing{close: func() {
+		if _, err := p.Sessions().Close(t.Context(), s.ID, false); err != nil {
+			t.Error(err)
+		}
+	}}
+	err := p.Files(s.ID).Write(t.Context(), "file", in, 0o644)
+	wantCode(t, err, cove.NotFound, cove.ReasonSessionClosed)
+}
