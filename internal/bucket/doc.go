@@ -5,9 +5,13 @@
 // and then stored as a blob under that digest. A small reference for each session
 // names its blob. Nothing is locked, and what is stored is not changed any more:
 //
+//	owner                        whose all of it is
 //	blobs/<sha256>.<half hour>   a stream
 //	sessions/<id>                "cove1 <sha256>.<half hour> <size>\n"
 //	drafts/<id>                  of a shared folder: what is being written
+//
+// Who opens archives names their owner, and is refused where it is another: a server
+// removes what its own table does not know, and must not do so among those of others.
 //
 // # How no blob is lost
 //

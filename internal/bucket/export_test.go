@@ -41,6 +41,9 @@ func (a *Archives) Impatient(wait time.Duration) {
 	s.wait, s.pauses = wait, nil
 }
 
+// Batch has a sweep judge so many blobs at a time.
+func (a *Archives) Batch(n int) { a.batch = n }
+
 // Sign signs a request as one to S3.
 func Sign(r *http.Request, accessKey, secretKey, token, region string, now time.Time) {
 	signer{accessKey, secretKey, token, region, "s3"}.sign(r, emptyDigest, now)

@@ -84,6 +84,24 @@ func TestSweep(t *testing.T) {
 	})
 }
 
+// TestSweepGoesOn: blobs that are referred to and come first do not keep a sweep from
+// those behind them.
+func TestSweepGoesOn(t *testing.T) {
+	r := newFolder(t)
+	a := open(t, r.url)
+	a.Batch(2)
+	for i := range 12 {
+		id := cove.NewID()
+		put(t, a, id, fmt.Sprint(i))
+		if i%4 == 0 {
+			check(t, a.Delete(t.Context(), id))
+		}
+	}
+	a.Later(2 * time.Hour)
+	sweep(t, a, 3)
+	r.files(t, "blobs", 9)
+}
+
 // TestStoredAgain: a stream that was stored a while ago is stored once more, because
 // the blob that is there may be about to be swept.
 func TestStoredAgain(t *testing.T) {

@@ -16,7 +16,7 @@ const (
 )
 
 // objects is a store of immutable files by name, which are whole or not there.
-// Names are made by this package: a folder, a slash, and letters and digits.
+// Names are made by this package: letters and digits, most behind a folder and a slash.
 // Missing ones are errMissing; every other error is ready to be shown.
 type objects interface {
 	// put stores content under a name, and replaces what is there.

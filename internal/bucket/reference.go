@@ -47,9 +47,6 @@ type reference struct {
 	size int64
 }
 
-// maxReference is longer than any reference.
-const maxReference = 256
-
 func (r reference) String() string { return fmt.Sprintf("cove1 %s %d\n", r.blob, r.size) }
 
 // parseReference takes only what String returns, so that no damage goes unseen.
@@ -65,8 +62,9 @@ func parseReference(text string) (reference, bool) {
 }
 
 // content makes a reference ready to be stored.
-func (r reference) content() content {
-	text := r.String()
+func (r reference) content() content { return textContent(r.String()) }
+
+func textContent(text string) content {
 	sum := sha256.Sum256([]byte(text))
 	return content{strings.NewReader(text), int64(len(text)), hex.EncodeToString(sum[:])}
 }

@@ -40,7 +40,7 @@ func newBucket(t *testing.T) rig {
 
 func config(t *testing.T) bucket.Config {
 	t.Helper()
-	return bucket.Config{AccessKey: s3test.AccessKey, SecretKey: s3test.SecretKey, Scratch: t.TempDir()}
+	return bucket.Config{AccessKey: s3test.AccessKey, SecretKey: s3test.SecretKey, Owner: "tests", Scratch: t.TempDir()}
 }
 
 // open is one node.

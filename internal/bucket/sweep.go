@@ -23,21 +23,8 @@ func (a *Archives) Sweep(ctx context.Context) (int64, error) {
 	if err != nil {
 		return gone, err
 	}
-	old, err := a.oldBlobs(ctx, before)
-	if err != nil || len(old) == 0 {
-		return gone, err
-	}
-	// After the clock was read: whoever may refer to one of these has done so.
-	if err := a.spare(ctx, old); err != nil {
-		return gone, err
-	}
-	for b := range old {
-		if err := a.objects.delete(ctx, b.path()); err != nil {
-			return gone, err
-		}
-		gone++
-	}
-	return gone, nil
+	n, err := a.sweepBlobs(ctx, before)
+	return gone + n, err
 }
 
 func (a *Archives) sweepDrafts(ctx context.Context, before time.Time) (gone int64, err error) {
@@ -60,24 +47,49 @@ func (a *Archives) sweepDrafts(ctx context.Context, before time.Time) (gone int6
 	return gone, nil
 }
 
-// maxSweep bounds how many blobs one sweep looks at; the next one goes on.
-const maxSweep = 100_000
+// maxBatch bounds how many blobs are held at a time while a sweep goes through all.
+const maxBatch = 100_000
 
-// oldBlobs returns the blobs that were named and written before a time.
-func (a *Archives) oldBlobs(ctx context.Context, before time.Time) (map[blob]bool, error) {
+// sweepBlobs removes, of the blobs that were named and written before a time, those
+// that nobody refers to.
+func (a *Archives) sweepBlobs(ctx context.Context, before time.Time) (gone int64, err error) {
 	old := map[blob]bool{}
 	for e, err := range a.objects.list(ctx, blobs) {
 		if err != nil {
-			return nil, err
+			return gone, err
 		}
 		if b, ok := parseBlob(e.name); ok && b.began().Before(before) && e.modified.Before(before) {
 			old[b] = true
 		}
-		if len(old) == maxSweep {
-			break
+		if len(old) < a.batch {
+			continue
 		}
+		n, err := a.removeUnused(ctx, old)
+		if gone += n; err != nil {
+			return gone, err
+		}
+		clear(old)
 	}
-	return old, nil
+	n, err := a.removeUnused(ctx, old)
+	return gone + n, err
+}
+
+// removeUnused removes those of some old blobs that no session refers to. The clock
+// was read before: whoever may refer to one of them has done so.
+func (a *Archives) removeUnused(ctx context.Context, old map[blob]bool) (gone int64, err error) {
+	if len(old) == 0 {
+		return 0, nil
+	}
+	if err := a.spare(ctx, old); err != nil {
+		return 0, err
+	}
+	for b := range old {
+		if err := a.objects.delete(ctx, b.path()); err != nil {
+			return gone, err
+		}
+		gone++
+	}
+	return gone, nil
 }
 
 // spare takes those out that a session refers to.

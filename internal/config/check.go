@@ -197,6 +197,9 @@ func (l *loader) checkRedis() error {
 	if c.IsSet("REDIS_PORT") && c.Redis.Host == "" && c.Redis.URL == "" {
 		return l.wrong("REDIS_PORT", "is set and REDIS_HOST is not; set the host too")
 	}
+	if c.Redis.Secret != "" && c.Redis.URL == "" {
+		return l.wrong("COVE_CLUSTER_SECRET", "is set and REDIS_URL is not, so this server would be alone and not a node; set REDIS_URL, or unset it")
+	}
 	if c.Redis.Host == "" && !c.IsSet("REDIS_PORT") || c.Origin("REDIS_URL") == c.Origin("REDIS_HOST") {
 		return nil
 	}

@@ -192,7 +192,7 @@ type Redis struct {
 	Host string `env:"REDIS_HOST" key:"host" shown:"none" doc:"The same without a URL: the host."`
 	Port int    `env:"REDIS_PORT" key:"port" min:"1" max:"65535" shown:"6379" doc:"The port on REDIS_HOST."`
 
-	Secret   Secret        `env:"COVE_CLUSTER_SECRET" key:"secret" shown:"none" doc:"What all nodes of a cluster know and nobody else: 32 characters or more, as openssl rand -hex 32 makes them. Nodes know each other by it, and links are signed with it. REDIS_URL needs it."`
+	Secret   Secret        `env:"COVE_CLUSTER_SECRET" key:"secret" shown:"none" doc:"What all nodes of a cluster know and nobody else: 32 characters or more, as openssl rand -hex 32 makes them. Nodes know each other by it, and links are signed with it. REDIS_URL needs it, and it needs REDIS_URL."`
 	NodeAddr string        `env:"COVE_NODE_ADDR" key:"node_addr" default:"127.0.0.1:0" doc:"The address and port where other nodes reach this one, over TLS that only nodes can speak. Set an address that they can reach."`
 	Lease    time.Duration `env:"COVE_NODE_LEASE_SEC" key:"node_lease" default:"10" min:"1" max:"3600" doc:"Seconds after which a node that is not heard of is gone, and its sessions are lost. The same on all nodes."`
 	Grace    time.Duration `env:"COVE_NODE_GRACE_SEC" key:"node_grace" default:"60" min:"0" max:"86400" doc:"Seconds that a node which was stopped in order may be away before it is gone: the time for a restart. 0: it is gone at once."`

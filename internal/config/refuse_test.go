@@ -101,6 +101,10 @@ func TestContradictions(t *testing.T) {
 		{map[string]string{"REDIS_URL": "redis://a", "REDIS_HOST": "a", "REDIS_PORT": "1"}, `REDIS_PORT: 1 contradicts the port in REDIS_URL; keep one of them`},
 		{map[string]string{"REDIS_PORT": "6379"}, `REDIS_PORT: is set and REDIS_HOST is not; set the host too`},
 		{
+			map[string]string{"COVE_CLUSTER_SECRET": strings.Repeat("s", 32)},
+			`COVE_CLUSTER_SECRET: is set and REDIS_URL is not, so this server would be alone and not a node; set REDIS_URL, or unset it`,
+		},
+		{
 			map[string]string{"SANDBOX_MODE": "remote", "SANDBOX_URL": "http://a", "COVE_URL": "http://b"},
 			`COVE_URL: "http://b" contradicts SANDBOX_URL="http://a"; both name the server, so keep one`,
 		},
@@ -163,6 +167,7 @@ func TestWhatAgreesIsNoContradiction(t *testing.T) {
 		{"SANDBOX_PROVIDER": "fake", "SANDBOX_TYPE": "fake"},
 		{"SANDBOX_TIMEOUT_SEC": "60", "MSB_EXECUTION_TIMEOUT": "1m"},
 		{"REDIS_URL": "redis://:pw@a", "REDIS_HOST": "a", "REDIS_PORT": "6379"},
+		{"REDIS_HOST": "a", "COVE_CLUSTER_SECRET": "s"},
 		{"SANDBOX_MODE": "remote", "SANDBOX_URL": "http://a", "COVE_URL": "http://a"},
 		{"DOCKER_TLS_VERIFY": "1", "DOCKER_CERT_PATH": "/c", "DOCKER_HOST": "tcp://d:2376"},
 		{"COVE_MODEL_URL": "http://m", "COVE_MODEL_KEY": "k", "COVE_MODEL": "m"},

@@ -16,8 +16,12 @@ import (
 // openBucket opens the archives in the bucket of the settings, and has them swept as
 // often as orphans are looked for.
 func (a *assembly) openBucket(ctx context.Context, cfg config.Config, at site) (cove.Archives, error) {
+	owner, err := bucketOwner(cfg, at)
+	if err != nil {
+		return nil, err
+	}
 	archives, err := bucket.Open(ctx, cfg.ArchiveURL, bucket.Config{
-		AccessKey: cfg.ArchiveKey.Reveal(), SecretKey: cfg.ArchiveSecret.Reveal(), Scratch: filepath.Join(at.dir, "spool"),
+		AccessKey: cfg.ArchiveKey.Reveal(), SecretKey: cfg.ArchiveSecret.Reveal(), Owner: owner, Scratch: filepath.Join(at.dir, "spool"),
 	})
 	if err != nil {
 		return nil, cove.Wrap(cove.CodeOf(err), err, "COVE_ARCHIVE_URL: %s", cove.MessageOf(err)).With("field", "COVE_ARCHIVE_URL").
@@ -26,6 +30,16 @@ func (a *assembly) openBucket(ctx context.Context, cfg config.Config, at site) (
 	a.later(archives.Close)
 	a.later(keepSwept(context.WithoutCancel(ctx), archives.Sweep, cfg.Maintenance.Orphans, at.logger))
 	return archives, nil
+}
+
+// bucketOwner is whose the archives in the bucket are: all nodes', or this server's
+// alone, which removes what it does not know there. Nodes do not, so that several
+// clusters may share them.
+func bucketOwner(cfg config.Config, at site) (string, error) {
+	if at.join != nil && cfg.Redis.URL != "" {
+		return "cluster", nil
+	}
+	return Home{at.dir}.instance()
 }
 
 // keepSwept sweeps at intervals, until it is ended.

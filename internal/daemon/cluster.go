@@ -113,8 +113,8 @@ func (s *server) asNode(ctx context.Context, a *assembly, ec *engine.Config) err
 	return nil
 }
 
-// instance is what tells this COVE_HOME from another one whose node has the same
-// name.
+// instance is what tells this COVE_HOME from another one: whose node has the same
+// name, or whose archives are in the same bucket.
 func (h Home) instance() (string, error) {
 	path := filepath.Join(h.dir, "node.id")
 	data, err := os.ReadFile(path) //nolint:gosec // in COVE_HOME
