@@ -227,12 +227,14 @@ func (s *server) platform(p cove.Principal) cove.Platform {
 	return s.parts.engine.As(p)
 }
 
-// nodesOnly puts TLS in front of the door for other nodes.
+// nodesOnly puts TLS in front of the door for other nodes, and the bound on all
+// connections: not that of one remote, which is what a node is.
 func (s *server) nodesOnly() net.Listener {
 	if s.nodeDoor == nil {
 		return nil
 	}
-	return &nodeListener{tls.NewListener(s.nodeDoor, s.member.Door())}
+	bounded := httpapi.Limit(s.nodeDoor, httpapi.Bounds{All: s.cfg.Server.Conns, Refused: s.refused()})
+	return &nodeListener{tls.NewListener(bounded, s.member.Door())}
 }
 
 // nodeListener is the door by which only other nodes come in.

@@ -2,11 +2,14 @@ package daemon_test
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/internal/daemon"
@@ -46,6 +49,36 @@ func TestNobodyIsWhoHeSays(t *testing.T) {
 		_ = resp.Body.Close()
 		if resp.StatusCode != c.want {
 			t.Errorf("%s: %d, want %d", name, resp.StatusCode, c.want)
+		}
+	}
+}
+
+// The door for nodes holds as many connections as the address does, and one remote may
+// have all of them: a node is one.
+func TestTooManyAtTheDoorForNodes(t *testing.T) {
+	nodes, _ := cluster(t, 1, "COVE_CONNECTIONS", "3", "COVE_CONNECTIONS_PER_REMOTE", "1")
+	c := dial(t, "unix://"+nodes[0].Socket, "")
+	defer c.Close()
+	list, err := c.Nodes().List(t.Context())
+	if err != nil || len(list) != 1 {
+		t.Fatal(list, err)
+	}
+	for i := range 5 {
+		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", list[0].Address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		wait := 100 * time.Millisecond
+		if i >= 3 {
+			wait = 5 * time.Second
+		}
+		if err := conn.SetReadDeadline(time.Now().Add(wait)); err != nil {
+			t.Fatal(err)
+		}
+		_, err = conn.Read(make([]byte, 1))
+		if open := errors.Is(err, os.ErrDeadlineExceeded); open != (i < 3) {
+			t.Errorf("connection %d: %v", i+1, err)
 		}
 	}
 }
