@@ -92,6 +92,14 @@ func (v view) abroad(r *region) (cove.Platform, error) {
 	return v.m.peers.dial("", r.Name, anyNode, v.p, client.WithConnect(func(ctx context.Context) (net.Conn, error) { return r.connect(ctx, dialer) }))
 }
 
+// refusing returns a platform that answers everything with an error: it never gets as
+// far as a connection.
+func refusing(err error) cove.Platform {
+	c, _ := client.New("http://nobody", "", client.WithAutoRetry(false), // the address is good
+		client.WithConnect(func(context.Context) (net.Conn, error) { return nil, err }))
+	return c
+}
+
 // connect calls the first node of a region that can be, beginning with the one that
 // could be before.
 func (r *region) connect(ctx context.Context, dialer *net.Dialer) (c net.Conn, err error) {

@@ -1,6 +1,7 @@
 package cluster_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/cove-sandbox/cove"
@@ -38,6 +39,26 @@ func TestSessionOfARegionThatIsAway(t *testing.T) {
 	_, err = here.member.As(somebody()).Sessions().Get(t.Context(), s.ID)
 	if cove.CodeOf(err) != cove.Unavailable {
 		t.Errorf("a session in a region that is away: %v; want unavailable", err)
+	}
+}
+
+// TestTenantThatCannotBeNamedAbroad has a key that is too large to be told to another
+// cluster: nothing that its tenant does is done here instead.
+func TestTenantThatCannotBeNamedAbroad(t *testing.T) {
+	here, _ := abroad(t, cluster.Region{Tenants: []string{"acme"}})
+	p := somebody()
+	p.Defaults.Env = map[string]string{"LARGE": strings.Repeat("x", 64<<10)}
+	at := here.member.As(p)
+	_, opened := at.Sessions().Open(t.Context(), cove.OpenRequest{})
+	_, runs := at.Runs().Get(t.Context(), cove.NewID())
+	_, dialed := at.Ports(cove.NewID()).Dial(t.Context(), 80)
+	var listed error
+	for _, listed = range at.Sessions().List(t.Context(), cove.SessionFilter{}) {
+	}
+	for what, err := range map[string]error{"open": opened, "runs": runs, "dial": dialed, "list": listed} {
+		if cove.CodeOf(err) != cove.Unsupported || cove.RemedyOf(err) == "" {
+			t.Errorf("%s: %v; want unsupported", what, err)
+		}
 	}
 }
 

@@ -12,13 +12,16 @@ import (
 )
 
 // As returns the platform of the whole cluster as p sees it, and of others where p or
-// a session belongs there.
+// a session belongs there. Who belongs to a region that cannot be called is answered
+// nothing else: what is his must not come to be here.
 func (m *Member) As(p cove.Principal) cove.Platform {
 	v := view{m: m, p: tenanted(p)}
 	if r := m.regions.ofTenant(v.p.Tenant); r != nil {
-		if abroad, err := v.abroad(r); err == nil {
-			return abroad
+		abroad, err := v.abroad(r)
+		if err != nil {
+			return refusing(err)
 		}
+		return abroad
 	}
 	return v
 }

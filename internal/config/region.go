@@ -115,6 +115,9 @@ func (l *loader) checkRegions() error {
 	if c.Redis.URL == "" || c.Redis.Region == "" {
 		return l.wrong("regions", "is set and REDIS_URL or COVE_REGION is not; set both, so that this cluster is one of them")
 	}
+	if !plainName(c.Redis.Region) {
+		return l.wrong("COVE_REGION", "%.80q is not the name of a region; use up to 64 small letters, digits, - . and _", c.Redis.Region)
+	}
 	where := map[string]string{}
 	for _, name := range c.Regions.Names() {
 		for _, t := range c.Regions[name].Tenants {

@@ -40,6 +40,7 @@ func TestBadRegions(t *testing.T) {
 		"regions: {eu: {nodes: 'a:1', x: 1}}":                             "use nodes, tenants and metadata",
 		"regions: {eu: {nodes: 'a:1', tenants: ['../x']}}":                "is not a tenant's name",
 		"regions: {eu: {nodes: 'a:1', metadata: x}}":                      "write names and values",
+		strings.Replace(twoRegions, "region: us}", "region: U S}", 1):     "is not the name of a region",
 		"regions: {eu: {nodes: 'a:1'}}":                                   "REDIS_URL or COVE_REGION is not",
 		strings.Replace(twoRegions, "8100}", "8100, tenants: [acme]}", 1): "tenant acme is in eu and in us",
 	} {
