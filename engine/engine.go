@@ -36,6 +36,8 @@ type Engine struct {
 	cordoned atomic.Bool   // no new sessions
 	adopting chan struct{} // has one while a session is being taken up
 
+	waitOthers atomic.Int64 // callers that wait for sessions of other nodes
+
 	mu     sync.RWMutex
 	leases map[cove.ID]*lease // guarded by mu; all that have not ended
 	keys   map[leaseKey]*lease

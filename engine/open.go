@@ -189,9 +189,11 @@ func (e *Engine) give(ctx context.Context, l *lease, onFull cove.OnFull, told fu
 		return err
 	}
 	err = e.giveBy(ctx, l, by, ticket)
+	others := othersWait{e: e}
+	defer others.leave()
 	for e.fullElsewhere(err) {
 		ticket.Leave()
-		if err := e.awaitOthers(ctx, l, onFull, told, err); err != nil {
+		if err := others.await(ctx, l, onFull, told, err); err != nil {
 			return err
 		}
 		if ticket, err = e.admit(ctx, l, onFull, told); err != nil {

@@ -31,15 +31,46 @@ func (e *Engine) roomElsewhere(ctx context.Context, s *cove.Session) error {
 	return e.cfg.Directory.Room(ctx, s)
 }
 
-// awaitOthers makes room within what a tenant may have in all nodes: by stopping its
+// othersWait is one caller that may have to wait for others of the tenant. Once it
+// does it is one of the queue, until it leaves.
+type othersWait struct {
+	e  *Engine
+	in bool
+}
+
+// enter takes a place in the queue, unless as many wait as may.
+func (w *othersWait) enter() error {
+	if w.in {
+		return nil
+	}
+	_, _, here := w.e.gate.Used()
+	if n := w.e.waitOthers.Add(1); int(n)+here > w.e.cfg.QueueLength {
+		w.e.waitOthers.Add(-1)
+		return cove.Errorf(cove.Exhausted, "%d callers wait already; try again later", w.e.cfg.QueueLength).
+			Reason(cove.ReasonQueueFull).With("retry_after", 5)
+	}
+	w.in = true
+	return nil
+}
+
+func (w *othersWait) leave() {
+	if w.in {
+		w.e.waitOthers.Add(-1)
+	}
+}
+
+// await makes room within what a tenant may have in all nodes: by stopping its
 // idle session that was used least recently, of those that are here, or by waiting
 // where the caller is willing to. Otherwise it returns full.
-func (e *Engine) awaitOthers(ctx context.Context, l *lease, onFull cove.OnFull, told func(int), full error) error {
-	if e.cfg.Evict && e.evictOne(ctx, l.tenant) {
+func (w *othersWait) await(ctx context.Context, l *lease, onFull cove.OnFull, told func(int), full error) error {
+	if w.e.cfg.Evict && w.e.evictOne(ctx, l.tenant) {
 		return nil
 	}
 	if onFull != cove.WaitWhenFull {
 		return full
+	}
+	if err := w.enter(); err != nil {
+		return err
 	}
 	ctx, abandon := context.WithCancelCause(ctx)
 	defer abandon(nil)

@@ -28,6 +28,7 @@ func (e *Engine) stats(p cove.Principal) *cove.Stats {
 	now := time.Now()
 	s.PoolSize, s.PoolAvailable = e.pool.Size()
 	_, _, s.Queued = e.gate.Used()
+	s.Queued += int(e.waitOthers.Load())
 	for _, l := range e.snapshotLeases() {
 		rec := l.view()
 		if !all && rec.Tenant != p.Tenant {

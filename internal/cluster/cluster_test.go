@@ -1,6 +1,7 @@
 package cluster_test
 
 import (
+	"context"
 	"crypto/tls"
 	"fmt"
 	"io"
@@ -131,6 +132,52 @@ func TestQuotasHoldForAllNodes(t *testing.T) {
 	})
 	if err := <-waited; err != nil {
 		t.Error(err)
+	}
+}
+
+// Who waits for sessions of other nodes to end is one of the queue, which has a bound.
+func TestQueueForAllNodesHasABound(t *testing.T) {
+	a, b := pair(t, func(n *node) { n.o.QueueLength = 2 })
+	who := somebody()
+	if err := a.directory.PutTenant(t.Context(), &cove.Tenant{Name: who.Tenant, Quota: cove.Bounds{Sessions: 1}}); err != nil {
+		t.Fatal(err)
+	}
+	at := b.engine.As(who)
+	s := open(t, a.engine.As(who), cove.Spec{})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	waited := make(chan error, 2)
+	wait := func(ctx context.Context) error {
+		_, err := at.Sessions().Open(ctx, cove.OpenRequest{OnFull: cove.WaitWhenFull})
+		return err
+	}
+	queued := func() int {
+		stats, err := at.Admin().Stats(t.Context())
+		b.must(err)
+		return stats.Queued
+	}
+	for range 2 {
+		go func() { waited <- wait(ctx) }()
+	}
+	for tries := 0; queued() < 2 && tries < 500; tries++ {
+		<-time.After(10 * time.Millisecond)
+	}
+	short, end := context.WithTimeout(t.Context(), 10*time.Second)
+	defer end()
+	if err := wait(short); cove.CodeOf(err) != cove.Exhausted || cove.ReasonOf(err) != cove.ReasonQueueFull {
+		t.Errorf("one more than may wait: %v", err)
+	}
+	_, err := a.engine.As(who).Sessions().Close(t.Context(), s.ID, false)
+	a.must(err)
+	if err := <-waited; err != nil {
+		t.Errorf("there is room: %v", err)
+	}
+	cancel()
+	if err := <-waited; cove.CodeOf(err) != cove.Canceled {
+		t.Errorf("who left: %v", err)
+	}
+	if n := queued(); n != 0 {
+		t.Errorf("%d still wait", n)
 	}
 }
 
