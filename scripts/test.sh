@@ -43,8 +43,10 @@ if engines_asked TYPESCRIPT "${named[@]:-./...}"; then engines_typescript; fi
 
 # run_tests runs the packages that were named, or all. One goes without the detector
 # then: whatever its sandboxes do travels through a mailbox in small pieces, and the
-# detector would make that take as long as all others together.
+# detector would make that take as long as all others together. Another one goes with
+# nobody beside it: its rules are about when a node must have been heard of.
 slow=provider/microsandbox
+timed=internal/clustertest
 duckdb=cmd/cove-duckdb # a module of its own, that is built with its C++
 run_tests() {
   if [[ -z $packages ]]; then
@@ -52,8 +54,9 @@ run_tests() {
     return
   fi
   local most failed=0
-  mapfile -t most < <(go list ./... | grep -v "/$slow\$")
+  mapfile -t most < <(go list ./... | grep -v -e "/$slow\$" -e "/$timed\$")
   go test -json "${flags[@]}" "${race[@]}" "$@" "${most[@]}" || failed=1
+  go test -json "${flags[@]}" "${race[@]}" "$@" "./$timed" || failed=1
   go test -json "${flags[@]}" "$@" "./$slow" || failed=1
   if [[ ${COVE_TEST_DUCKDB:-} ]]; then test_duckdb "$@" ./... || failed=1; fi
   return "$failed"

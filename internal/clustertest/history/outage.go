@@ -64,7 +64,7 @@ func (o outage) kills(node string, by int64) bool {
 // runsOut reports whether the lease of a node can have run out by then. It is renewed
 // each quarter of its time, so three quarters are left at least when something happens,
 // less a little for who is slow. Redis alone costs nothing, however long it is away: who
-// comes back to it has half a lease for that.
+// comes back to it has a lease for that.
 func (c *checker) runsOut(o outage, node string, by int64) bool {
 	if min(o.end, by)-o.start < c.Run.Lease*6/10 {
 		return false
