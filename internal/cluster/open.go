@@ -24,7 +24,10 @@ func (s sessions) Open(ctx context.Context, req cove.OpenRequest) (*cove.Session
 	if v.here {
 		return v.m.engine.Load().As(v.p).Sessions().Open(ctx, req)
 	}
-	if r := v.m.regions.ofMetadata(req.Spec.Metadata); r != nil && !v.home {
+	switch r := v.m.regions.ofMetadata(req.Spec.Metadata); {
+	case r != nil && v.settled:
+		return nil, notHere("a session with this metadata is opened", r.Name)
+	case r != nil && !v.home:
 		return v.openAbroad(ctx, r, req)
 	}
 	order, err := v.order(ctx, req)

@@ -89,7 +89,11 @@ const inRegion = " "
 // abroad returns the platform that another cluster has for the caller.
 func (v view) abroad(r *region) (cove.Platform, error) {
 	dialer := v.m.peers.dialer
-	return v.m.peers.dial("", r.Name, anyNode, v.p, client.WithConnect(func(ctx context.Context) (net.Conn, error) { return r.connect(ctx, dialer) }))
+	p, err := v.m.peers.dial("", r.Name, anyNode, v.p, client.WithConnect(func(ctx context.Context) (net.Conn, error) { return r.connect(ctx, dialer) }))
+	if err != nil {
+		return nil, err
+	}
+	return foreign{p, r.Name, v}, nil
 }
 
 // refusing returns a platform that answers everything with an error: it never gets as

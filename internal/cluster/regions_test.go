@@ -74,3 +74,61 @@ func TestTenantAbroadBesideADeadNode(t *testing.T) {
 	}
 	t.Errorf("open for a tenant of another region: %v", err)
 }
+
+// TestLinksAbroad: a link would be redeemed where nobody knows the key that it was made
+// for, so there is none to a session of another region.
+func TestLinksAbroad(t *testing.T) {
+	eu := map[string]string{"region": "eu"}
+	here, _ := abroad(t, cluster.Region{Metadata: eu})
+	at := here.member.As(somebody())
+	s := open(t, at, cove.Spec{Metadata: eu})
+	_, down := at.Links().Download(t.Context(), cove.FileLink{Session: s.ID, Path: "/workspace/f"})
+	_, up := at.Links().Upload(t.Context(), cove.FileLink{Session: s.ID, Path: "/workspace/f"})
+	_, port := at.Links().Port(t.Context(), cove.PortLink{Session: s.ID, Port: 80})
+	for what, err := range map[string]error{"download": down, "upload": up, "port": port} {
+		if cove.CodeOf(err) != cove.Unsupported || !strings.Contains(cove.RemedyOf(err), "address of region eu") {
+			t.Errorf("%s: %v, remedy %q", what, err, cove.RemedyOf(err))
+		}
+	}
+}
+
+// TestKeysAreOfTheClusterThatIsAsked has an admin whose tenant is in another region make
+// keys: they open this cluster.
+func TestKeysAreOfTheClusterThatIsAsked(t *testing.T) {
+	here, there := abroad(t, cluster.Region{Tenants: []string{"acme"}})
+	at := here.member.As(somebody()).Admin()
+	k, _, err := at.CreateKey(t.Context(), cove.KeyRequest{Name: "k", Scopes: []cove.Scope{cove.ScopeRead}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := here.directory.KeyByID(t.Context(), k.ID); err != nil {
+		t.Errorf("the key is not here: %v", err)
+	}
+	if _, err := there.directory.KeyByID(t.Context(), k.ID); cove.CodeOf(err) != cove.NotFound {
+		t.Errorf("the key is abroad: %v", err)
+	}
+	listed := 0
+	for _, err := range at.Keys(t.Context()) {
+		here.must(err)
+		listed++
+	}
+	if err := at.RevokeKey(t.Context(), k.ID); err != nil || listed != 1 {
+		t.Errorf("%d keys; revoke: %v", listed, err)
+	}
+}
+
+// TestSettled refuses what belongs to another region, and opens nothing here instead.
+func TestSettled(t *testing.T) {
+	eu := map[string]string{"region": "eu"}
+	here, _ := abroad(t, cluster.Region{Tenants: []string{"pinned"}, Metadata: eu})
+	who := somebody()
+	open(t, here.member.Settled(who), cove.Spec{})
+	_, marked := here.member.Settled(who).Sessions().Open(t.Context(), cove.OpenRequest{Spec: cove.Spec{Metadata: eu}})
+	who.Tenant = "pinned"
+	_, pinned := here.member.Settled(who).Sessions().Open(t.Context(), cove.OpenRequest{})
+	for what, err := range map[string]error{"metadata": marked, "tenant": pinned} {
+		if cove.CodeOf(err) != cove.Unsupported || !strings.Contains(cove.RemedyOf(err), "address of region eu") {
+			t.Errorf("%s: %v, remedy %q", what, err, cove.RemedyOf(err))
+		}
+	}
+}

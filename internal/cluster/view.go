@@ -31,6 +31,17 @@ func (m *Member) Home(p cove.Principal) cove.Platform {
 	return view{m: m, p: tenanted(p), home: true}
 }
 
+// Settled returns the platform of this cluster alone as p sees it, which refuses what
+// belongs to another one: for clients that come without a key later, and so cannot be
+// handed on.
+func (m *Member) Settled(p cove.Principal) cove.Platform {
+	p = tenanted(p)
+	if r := m.regions.ofTenant(p.Tenant); r != nil {
+		return refusing(notHere("what this tenant does is done", r.Name))
+	}
+	return view{m: m, p: p, home: true, settled: true}
+}
+
 // Here returns the platform of this node alone as p sees it: for other nodes, and for
 // what asks about this one.
 func (m *Member) Here(p cove.Principal) cove.Platform { return view{m: m, p: tenanted(p), here: true} }
@@ -48,6 +59,8 @@ type view struct {
 	p    cove.Principal
 	here bool // only this node is asked
 	home bool // no other region is asked
+	// settled says that what belongs to another region is not opened here instead.
+	settled bool
 }
 
 // own is this node's engine, for what is every node's own.

@@ -177,6 +177,7 @@ func (s *server) e2bFace() *e2bapi.Handler {
 		cfg.Public = s.origins.public
 	}
 	if s.member != nil {
+		cfg.Platform = s.member.Settled // who shows the token of a sandbox has no key for another cluster
 		cfg.Mark, cfg.Elsewhere = cluster.Mark(s.cfg.NodeID), s.member.Pass
 	}
 	if s.domain != "" {

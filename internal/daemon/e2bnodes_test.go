@@ -4,8 +4,12 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/cove-sandbox/cove"
 )
 
 // e2bAt sends what a client of E2B sends to a node.
@@ -100,4 +104,34 @@ func TestE2BAtEveryNode(t *testing.T) {
 		status, _ := e2bAt(t, b, "GET", at+"/status", "", key...)
 		return status == 404
 	})
+}
+
+// TestKeysOfATenantAbroad has a tenant of a region that nobody reaches: signing in and
+// keys are of the cluster that is asked, and E2B's clients are told where to go.
+func TestKeysOfATenantAbroad(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(file, []byte("regions: {eu: {nodes: '127.0.0.1:1', tenants: [acme], metadata: {region: eu}}}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	nodes, _ := cluster(t, 1, "COVE_CONFIG", file, "COVE_REGION", "us")
+	_, secret, err := adminOf(t, nodes[0].Ready).Admin().CreateKey(t.Context(), cove.KeyRequest{Name: "a", Tenant: "acme", Scopes: []cove.Scope{cove.ScopeAll}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := dial(t, nodes[0].URL, secret)
+	if _, err := c.Links().Login(t.Context(), 0); err != nil {
+		t.Errorf("a link to sign in: %v", err)
+	}
+	_, next, err := c.Admin().CreateKey(t.Context(), cove.KeyRequest{Name: "b", Scopes: []cove.Scope{cove.ScopeRead}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if status, text := e2bAt(t, nodes[0], "GET", "/api/whoami", "", "Authorization", "Bearer "+next); status != 200 {
+		t.Errorf("the new key: %d %s", status, text)
+	}
+	for key, body := range map[string]string{secret: `{"templateID":"base"}`, keyOf(t, nodes[0].Ready): `{"templateID":"base","metadata":{"region":"eu"}}`} {
+		if status, text := e2bAt(t, nodes[0], "POST", "/sandboxes", body, "X-Api-Key", key); status < 400 || !strings.Contains(text, "ask the address of region eu itself") {
+			t.Errorf("%s: %d %s", body, status, text)
+		}
+	}
 }

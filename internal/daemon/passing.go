@@ -18,7 +18,8 @@ import (
 // Passing runs a server of these settings in a COVE_HOME of its own, on a free
 // port of this machine, and calls use with its address and a key for everything.
 // The server ends when use returns, and nothing is left of it. Sessions that name no
-// flavor have the one given, whatever the settings say.
+// flavor have the one given, whatever the settings say. It is alone, and takes nothing
+// that servers of the same settings share.
 func Passing(ctx context.Context, cfg config.Config, version string, size cove.Resources, use func(ctx context.Context, url, key string) error) (err error) {
 	dir, err := os.MkdirTemp("", "cove-passing-*")
 	if err != nil {
@@ -27,6 +28,7 @@ func Passing(ctx context.Context, cfg config.Config, version string, size cove.R
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	const flavor = "passing"
 	cfg.Home, cfg.Server.Addr, cfg.Session.Flavor = filepath.Join(dir, "home"), "127.0.0.1:0", flavor
+	cfg.ArchiveURL, cfg.Redis.URL = "", ""
 	cfg.Flavors = maps.Clone(cfg.Flavors)
 	cfg.Flavors[flavor] = size
 

@@ -12,7 +12,7 @@ import (
 )
 
 func TestPassing(t *testing.T) {
-	cfg := settings(t)
+	cfg := settings(t, "COVE_ARCHIVE_URL", "s3://not-to-be-used?endpoint=http://127.0.0.1:1", "REDIS_URL", "redis://127.0.0.1:1")
 	dir := t.TempDir()
 	t.Setenv("TMPDIR", dir)
 	broken := errors.New("broken")
