@@ -68,17 +68,7 @@ func NodeStates() []NodeState { return []NodeState{NodeReady, NodeCordoned, Node
 // where a session with a sandbox would be one too many in the whole cluster.
 type Directory interface {
 	Store
-
-	// Beat renews the lease of this node, or takes a new one where it ran out, and
-	// says how the node is. A node of that name that lives elsewhere is Conflict.
-	Beat(ctx context.Context, n Node) (Pulse, error)
-	// Leave gives the lease back: at once, so that the node is gone, or after a
-	// grace in which it may be back.
-	Leave(ctx context.Context, grace time.Duration) error
-	// Members returns every node by its name.
-	Members(ctx context.Context) ([]Node, error)
-	// Cordon says whether a node is to be given new sessions.
-	Cordon(ctx context.Context, node string, on bool) error // NotFound
+	Membership
 
 	// Locate is GetSession. A session whose node is gone is ended by it, with the
 	// cause ReasonNodeLost, before it is returned.
@@ -113,6 +103,20 @@ type Directory interface {
 	SpendOnce(ctx context.Context, name string, remember time.Duration) (bool, error)
 	// Spent reports whether a name was spent and is remembered.
 	Spent(ctx context.Context, name string) (bool, error)
+}
+
+// Membership is how nodes know of each other.
+type Membership interface {
+	// Beat renews the lease of this node, or takes a new one where it ran out, and
+	// says how the node is. A node of that name that lives elsewhere is Conflict.
+	Beat(ctx context.Context, n Node) (Pulse, error)
+	// Leave gives the lease back: at once, so that the node is gone, or after a
+	// grace in which it may be back.
+	Leave(ctx context.Context, grace time.Duration) error
+	// Members returns every node by its name.
+	Members(ctx context.Context) ([]Node, error)
+	// Cordon says whether a node is to be given new sessions.
+	Cordon(ctx context.Context, node string, on bool) error // NotFound
 }
 
 // Pulse is what a directory answers to a beat.

@@ -34,8 +34,10 @@ type foreignLinks struct {
 }
 
 func (l foreignLinks) Download(context.Context, cove.FileLink) (*cove.Link, error) { return l.refuse() }
-func (l foreignLinks) Upload(context.Context, cove.FileLink) (*cove.Link, error)   { return l.refuse() }
-func (l foreignLinks) Port(context.Context, cove.PortLink) (*cove.Link, error)     { return l.refuse() }
+
+func (l foreignLinks) Upload(context.Context, cove.FileLink) (*cove.Link, error) { return l.refuse() }
+
+func (l foreignLinks) Port(context.Context, cove.PortLink) (*cove.Link, error) { return l.refuse() }
 
 func (l foreignLinks) refuse() (*cove.Link, error) {
 	return nil, notHere("no link leads to a session", l.region)
