@@ -71,7 +71,8 @@ type Directory interface {
 	Membership
 
 	// Locate is GetSession. A session whose node is gone is ended by it, with the
-	// cause ReasonNodeLost, before it is returned.
+	// cause ReasonNodeLost, before it is returned; or it is stopped and nobody's, where
+	// its files are kept for every node.
 	Locate(ctx context.Context, id ID) (*Session, error)
 	// Holder returns the live session of a user and thread, in the same way.
 	Holder(ctx context.Context, tenant, user, thread string) (*Session, error) // NotFound

@@ -114,7 +114,7 @@ func (r *region) connect(ctx context.Context, dialer *net.Dialer) (c net.Conn, e
 		}
 		r.turn.CompareAndSwap(turn, turn+1) // others may have found out as well
 	}
-	return nil, err
+	return nil, farAway(r, err)
 }
 
 // openAbroad opens a session in another cluster, by the first of its nodes that can

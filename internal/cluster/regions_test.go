@@ -42,6 +42,21 @@ func TestSessionOfARegionThatIsAway(t *testing.T) {
 	}
 }
 
+// TestTenantOfARegionThatIsAway is told so, whatever it does.
+func TestTenantOfARegionThatIsAway(t *testing.T) {
+	here, there := abroad(t, cluster.Region{Tenants: []string{"acme"}})
+	there.close()
+	at := here.member.As(somebody())
+	_, opened := at.Sessions().Open(t.Context(), cove.OpenRequest{})
+	_, got := at.Sessions().Get(t.Context(), cove.NewID())
+	_, run := at.Runs().Get(t.Context(), cove.NewID())
+	for what, err := range map[string]error{"open": opened, "get": got, "run": run} {
+		if cove.CodeOf(err) != cove.Unavailable || cove.ReasonOf(err) != cove.ReasonNodeAway {
+			t.Errorf("%s: %v (%s); want that the region is away", what, err, cove.ReasonOf(err))
+		}
+	}
+}
+
 // TestTenantThatCannotBeNamedAbroad has a key that is too large to be told to another
 // cluster: nothing that its tenant does is done here instead.
 func TestTenantThatCannotBeNamedAbroad(t *testing.T) {
