@@ -181,6 +181,7 @@ func TestLinks(t *testing.T) {
 
 // TestBadPackets sends what no agent and no host would.
 func TestBadPackets(t *testing.T) {
+	goleak.VerifyNone(t) // those that move streams of other tests close them at their end
 	null, err := os.Open(os.DevNull)
 	if err != nil {
 		t.Fatal(err)
