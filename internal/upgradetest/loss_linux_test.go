@@ -156,7 +156,7 @@ func (c *cluster) awaitSandboxes(home string) {
 // TestCordonOutlivesTheDirectory has Redis forget all. A node that is being drained
 // still is.
 func TestCordonOutlivesTheDirectory(t *testing.T) {
-	c := newCluster(t)
+	c := newCluster(t, "COVE_ARCHIVE_URL=file://"+t.TempDir())
 	c.must(c.node("n2"), "node", "drain", "n1")
 	before := c.ls(c.node("n1"))["n1"].Seen
 	eventually(t, "n1 was told that it is cordoned", func() error {
