@@ -35,6 +35,7 @@ var _ cove.Process = (*job)(nil)
 // run plays the main process to its end.
 func (j *job) run(prog program, c *call) {
 	j.main.exit(prog(c))
+	<-j.main.buried // by whoever ended it
 	// Nobody writes to the caller after this: what was written is delivered,
 	// and children that live on get a broken pipe.
 	j.out.shut()

@@ -86,7 +86,7 @@ func (m *machine) fork(j *job, parent *proc, fds table) (*proc, error) {
 	m.lastPID++
 	p := &proc{
 		m: m, job: j, pid: m.lastPID, ppid: 1, fds: fds,
-		dead: make(chan struct{}), poke: make(chan struct{}, 1),
+		dead: make(chan struct{}), buried: make(chan struct{}), poke: make(chan struct{}, 1),
 	}
 	if parent == nil {
 		j.main = p
@@ -107,14 +107,15 @@ func (m *machine) grow(p *proc, n cove.Bytes) {
 	p.job.peak = max(p.job.peak, p.job.mem)
 }
 
-// end takes a process off the table and returns the descriptors to close.
+// end takes a process off the table and returns what is left of it, to bury.
 // Called with mu held.
-func (m *machine) end(p *proc, st status) (closing table) {
+func (m *machine) end(p *proc, st status) (left remains) {
 	if p.ended {
-		return closing
+		return left
 	}
 	p.ended, p.status = true, st
-	closing, p.fds = p.fds, table{}
+	left = remains{p, p.fds}
+	p.fds = table{}
 	delete(m.procs, p.pid)
 	m.mem -= p.mem
 	p.job.mem -= p.mem
@@ -124,14 +125,28 @@ func (m *machine) end(p *proc, st status) (closing table) {
 		}
 	}
 	close(p.dead)
-	return closing
+	return left
+}
+
+// remains is what is left of a process that was ended; its zero value is nothing.
+type remains struct {
+	p   *proc
+	fds table
+}
+
+// bury closes the descriptors. Called without mu.
+func (r *remains) bury() {
+	if r.p != nil {
+		r.fds.release()
+		close(r.p.buried)
+	}
 }
 
 // kill ends the processes that match, at once: when it returns, none of them
 // changes anything any more.
 func (m *machine) kill(match func(*proc) bool, why cove.Outcome) {
 	m.mu.Lock()
-	var closing []table
+	var left []remains
 	for _, p := range m.procs {
 		if !match(p) {
 			continue
@@ -139,11 +154,11 @@ func (m *machine) kill(match func(*proc) bool, why cove.Outcome) {
 		if why != "" && p == p.job.main && p.job.cause == "" {
 			p.job.cause = why
 		}
-		closing = append(closing, m.end(p, status{sig: "KILL"}))
+		left = append(left, m.end(p, status{sig: "KILL"}))
 	}
 	m.mu.Unlock()
-	for i := range closing {
-		closing[i].release()
+	for i := range left {
+		left[i].bury()
 	}
 	// A write that was under way when its process died ends before this does.
 	m.tree.mu.Lock()

@@ -16,8 +16,9 @@ type proc struct {
 	job *job
 	pid int
 
-	dead chan struct{} // closed at the end
-	poke chan struct{} // holds one when a caught signal waits
+	dead   chan struct{} // closed at the end
+	buried chan struct{} // closed after that, when its descriptors are
+	poke   chan struct{} // holds one when a caught signal waits
 
 	// The fields below are guarded by m.mu.
 	ppid     int
@@ -50,9 +51,9 @@ func (s status) shell() int {
 // exit ends the process by itself.
 func (p *proc) exit(code int) {
 	p.m.mu.Lock()
-	closing := p.m.end(p, status{code: code & 0xff})
+	left := p.m.end(p, status{code: code & 0xff})
 	p.m.mu.Unlock()
-	closing.release()
+	left.bury()
 }
 
 // over reports whether the process has ended.

@@ -213,7 +213,7 @@ func (sh *shell) noFork(err error) {
 // catches are handled later, as POSIX has it.
 func (sh *shell) await(p *proc) int {
 	select {
-	case <-p.dead:
+	case <-p.buried:
 		return p.status.shell()
 	case <-sh.p.dead:
 		sh.flow = exitShell

@@ -311,7 +311,7 @@ func (sh *shell) wait(args []string) int {
 	for _, kid := range kids {
 		for waiting := true; waiting; {
 			select {
-			case <-kid.dead:
+			case <-kid.buried:
 				waiting = false
 				if len(args) > 1 {
 					code = kid.status.shell()

@@ -14,15 +14,15 @@ func (m *machine) signal(p *proc, sig cove.Signal) bool {
 		m.mu.Unlock()
 		return false
 	}
-	closing := m.deliver(p, sig)
+	left := m.deliver(p, sig)
 	m.mu.Unlock()
-	closing.release()
+	left.bury()
 	return true
 }
 
-// deliver does what a signal does and returns descriptors to close. Called
-// with mu held.
-func (m *machine) deliver(p *proc, sig cove.Signal) table {
+// deliver does what a signal does and returns what is to be buried. Called with mu
+// held.
+func (m *machine) deliver(p *proc, sig cove.Signal) remains {
 	switch {
 	case sig == "KILL":
 		return m.end(p, status{sig: sig})
@@ -52,7 +52,7 @@ func (m *machine) deliver(p *proc, sig cove.Signal) table {
 	default:
 		return m.end(p, status{sig: sig})
 	}
-	return table{}
+	return remains{}
 }
 
 // find returns the process with a number.
@@ -66,15 +66,15 @@ func (m *machine) find(pid int) *proc {
 // belong to it.
 func (m *machine) interrupt(j *job, sig cove.Signal) {
 	m.mu.Lock()
-	var closing []table
+	var left []remains
 	for _, p := range m.procs {
 		if p.job == j && !p.detached {
-			closing = append(closing, m.deliver(p, sig))
+			left = append(left, m.deliver(p, sig))
 		}
 	}
 	m.mu.Unlock()
-	for i := range closing {
-		closing[i].release()
+	for i := range left {
+		left[i].bury()
 	}
 }
 
