@@ -3,8 +3,10 @@ package redis
 import (
 	"context"
 	"errors"
+	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -47,6 +49,10 @@ func (s *Store) fault(ctx context.Context, err error) error {
 	}
 	if errors.Is(err, context.Canceled) {
 		return ended(err)
+	}
+	// The connection has the caller's deadline, too, and may notice it first.
+	if at, bound := ctx.Deadline(); bound && errors.Is(err, os.ErrDeadlineExceeded) && !time.Now().Before(at) {
+		return ended(context.DeadlineExceeded)
 	}
 	if e := s.usable(ctx); e != nil {
 		return e // closed meanwhile

@@ -61,6 +61,22 @@ func TestLock(t *testing.T) {
 	again()
 }
 
+// TestDeadline has callers whose time ends at any moment of a call.
+func TestDeadline(t *testing.T) {
+	t.Parallel()
+	a := newCluster(t).join("a")
+	for i := range 400 {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*2*time.Microsecond)
+		unlock, err := a.Lock(ctx, fmt.Sprint("l", i))
+		if err != nil {
+			fails(t, err, cove.Timeout, "")
+		} else {
+			unlock()
+		}
+		cancel()
+	}
+}
+
 // TestLockIsRenewed holds a lock for much longer than it lasts by itself.
 func TestLockIsRenewed(t *testing.T) {
 	t.Parallel()
