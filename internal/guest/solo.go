@@ -219,6 +219,11 @@ func (s *Solo) hand(text []byte, stdio protocol.Stdio, streams []*protocol.Strea
 func (s *Solo) listen(p *process, cmd cove.Command, chdir int) {
 	b := make([]byte, solo.ReportSize+1)
 	n, err := s.link.Read(b)
+	if errors.Is(err, unix.ECONNRESET) {
+		// The process ended before it read a signal. The kernel returns the error
+		// before the report, which is still in the queue.
+		n, err = s.link.Read(b)
+	}
 	r, ok := solo.DecodeReport(b[:max(n, 0)], chdir)
 	if err != nil || !ok {
 		s.gone(p, err)

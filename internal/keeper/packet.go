@@ -38,6 +38,11 @@ func newReceiver(c *net.UnixConn) *receiver {
 // good until the next call.
 func (r *receiver) next() ([]byte, []int, error) {
 	n, oobn, flags, _, err := r.conn.ReadMsgUnix(r.buf, r.oob)
+	if errors.Is(err, unix.ECONNRESET) {
+		// The peer closed the socket with unread packets. The kernel returns the error
+		// once, before the packets that the peer sent.
+		n, oobn, flags, _, err = r.conn.ReadMsgUnix(r.buf, r.oob)
+	}
 	if err != nil {
 		return nil, nil, err
 	}

@@ -373,7 +373,9 @@ func (s *server) answer(c *net.UnixConn, in *receiver) bool {
 	a, with := s.do(&r, files)
 	err = send(c, a.encode(), with)
 	closeAll(with)
-	return err == nil
+	// A server that died leaves requests in the queue, which are carried out; the
+	// end of the connection comes after them.
+	return err == nil || errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET)
 }
 
 // bye ends the keeper if it holds nothing, and says so.

@@ -203,6 +203,7 @@ func (l *descriptors) Receive() (*Message, error) {
 
 func (l *descriptors) packet() (n, oobn, flags int, err error) {
 	var got error
+	reset := false
 	err = l.rc.Read(func(fd uintptr) bool {
 		for {
 			if l.host {
@@ -210,7 +211,13 @@ func (l *descriptors) packet() (n, oobn, flags int, err error) {
 			} else {
 				n, oobn, flags, got = waitForPacket(fd, l.buf, l.oob)
 			}
-			if !errors.Is(got, unix.EINTR) {
+			switch {
+			case errors.Is(got, unix.EINTR):
+			case errors.Is(got, unix.ECONNRESET) && !reset:
+				// The peer closed the socket with unread packets. The kernel returns the
+				// error once, before the packets that the peer sent.
+				reset = true
+			default:
 				return !errors.Is(got, unix.EAGAIN)
 			}
 		}

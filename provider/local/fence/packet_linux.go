@@ -123,10 +123,16 @@ func send(fd int, b []byte, files ...int) error {
 // only read until the next call.
 func receive(fd int, buf []byte) ([]byte, []int, error) {
 	oob := make([]byte, unix.CmsgSpace(maxFiles*4))
+	reset := false
 	for {
 		n, oobn, flags, _, err := unix.Recvmsg(fd, buf, oob, unix.MSG_CMSG_CLOEXEC)
 		switch {
 		case err == unix.EINTR:
+			continue
+		case err == unix.ECONNRESET && !reset:
+			// The peer closed the socket with unread packets. The kernel returns the
+			// error once, before the packets that the peer sent.
+			reset = true
 			continue
 		case err != nil:
 			return nil, nil, os.NewSyscallError("recvmsg", err)
