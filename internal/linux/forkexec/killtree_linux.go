@@ -35,33 +35,40 @@ const (
 // nobody was made, from before it to the last look at whom it found; several in
 // a row, with the roots stopped, since not every kernel tells that truly. It
 // fails when ctx ends, or after ten seconds, and says how many are left.
+//
+// A root that is stopped reaps no child, so each process of such a chain leaves a
+// zombie. The readings skip the zombies that are known: otherwise a reading would
+// take longer with each process that slipped through, and the next one would find
+// even fewer. The reading that counts skips none, because the number of a zombie
+// that was reaped can be used again.
 func KillTree(ctx context.Context, roots ...int) error {
 	if len(roots) == 0 {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, maxHunt)
 	defer cancel()
-	h := hunt{roots: roots, stopped: map[process]bool{}}
-	quiet := 0
+	h := hunt{roots: roots, stopped: map[process]bool{}, ended: map[int]process{}}
+	quiet, whole := 0, false // whole: the next reading skips nothing
 	for round := 0; ; round++ {
 		newest := newestPID()
-		all, err := table()
+		tree, err := h.look(whole)
 		if err != nil {
 			return fmt.Errorf("kill: %w", err)
 		}
-		tree := below(all, roots)
 		if h.settled(tree) {
 			quiet++
+			still := newest == newestPID()
 			switch {
-			case quiet >= noisyRounds, quiet >= quietRounds && newest == newestPID():
+			case whole && (quiet >= noisyRounds || quiet >= quietRounds && still):
 				return h.finish(ctx, tree)
 			case quiet >= quietRounds && ctx.Err() != nil:
 				return fmt.Errorf("kill: processes may be left, others are made all the time: %w", context.Cause(ctx))
 			}
 			h.stop(tree)
+			whole = still || quiet >= noisyRounds
 			continue
 		}
-		quiet = 0
+		quiet, whole = 0, false
 		if ctx.Err() != nil {
 			return fmt.Errorf("kill: %d processes are left: %w", len(tree), context.Cause(ctx))
 		}
@@ -75,23 +82,63 @@ func KillTree(ctx context.Context, roots ...int) error {
 type hunt struct {
 	roots   []int
 	stopped map[process]bool
+	ended   map[int]process // by pid: all threads ended, and the parent may not have reaped it
+}
+
+// look reads the tree. Without whole it leaves out the processes that are known to
+// have ended.
+func (h *hunt) look(whole bool) ([]process, error) {
+	skip := h.ended
+	if whole {
+		skip = nil
+	}
+	all, err := table(skip)
+	return below(all, h.roots), err
+}
+
+// dead waits until a process has ended, for at most so many milliseconds, and
+// remembers that it has.
+func (h *hunt) dead(p process, wait int) bool {
+	if h.knownDead(p) {
+		return true
+	}
+	if !p.dead(wait) {
+		return false
+	}
+	h.ended[p.pid] = p
+	return true
+}
+
+// knownDead compares the start too: the number may have been used again.
+func (h *hunt) knownDead(p process) bool {
+	known, ok := h.ended[p.pid]
+	return ok && known.start == p.start
 }
 
 func (h *hunt) isRoot(p process) bool { return slices.Contains(h.roots, p.pid) }
 
 // settled reports whether nobody but the roots is alive.
 func (h *hunt) settled(tree []process) bool {
-	return !slices.ContainsFunc(tree, func(p process) bool { return !h.isRoot(p) && !p.dead(0) })
+	return !slices.ContainsFunc(tree, func(p process) bool { return !h.isRoot(p) && !h.dead(p, 0) })
 }
 
 // stop stops everybody, and reports whether there was somebody new.
 func (h *hunt) stop(tree []process) bool {
 	fresh := false
 	for _, p := range tree {
+		if h.knownDead(p) {
+			continue
+		}
 		p.signal(unix.SIGSTOP)
 		if !h.stopped[p] {
 			h.stopped[p] = true
 			fresh = true
+		}
+	}
+	// After the signals: this takes time, and every live process is stopped by now.
+	for _, p := range tree {
+		if !h.isRoot(p) {
+			h.dead(p, 0)
 		}
 	}
 	return fresh
@@ -101,14 +148,15 @@ func (h *hunt) stop(tree []process) bool {
 // waiting for one must not give time to the others.
 func (h *hunt) kill(tree []process) {
 	for _, p := range tree {
-		if h.isRoot(p) {
+		switch {
+		case h.isRoot(p):
 			p.signal(unix.SIGSTOP)
-		} else {
+		case !h.knownDead(p):
 			p.signal(unix.SIGKILL)
 		}
 	}
 	for _, p := range tree {
-		if !h.isRoot(p) && !p.dead(deathWaitMs) {
+		if !h.isRoot(p) && !h.dead(p, deathWaitMs) {
 			return // look again, with an eye on the clock
 		}
 	}

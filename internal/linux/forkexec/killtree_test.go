@@ -29,6 +29,7 @@ var hostile = map[string]string{
 	"deaf":     `trap '' TERM INT HUP QUIT ALRM USR1 USR2; (while :; do sleep 1; done) & echo ready; while :; do sleep 1; done`,
 	"stopped":  `sh -c 'kill -STOP $$; sleep 1000' & (setsid sh -c 'kill -STOP $$' &) ; echo ready; kill -STOP $$`,
 	"chain":    `x='sh -c "$x" & exit'; export x; sh -c "$x" & echo ready; sleep 1000`,
+	"zombies":  `x='sh -c "$x" & exit'; export x; sh -c "$x" & echo ready; exec sleep 1000`,
 	"wakers":   `i=0; while [ $i -lt 8 ]; do setsid sh -c 'trap "" TERM; while :; do kill -CONT -1 2>/dev/null; done' & i=$((i+1)); done; echo ready; sleep 1000`,
 	"crowd":    `i=0; while [ $i -lt 30 ]; do (setsid sh -c 'while :; do /bin/true; done' &) ; i=$((i+1)); done; echo ready; sleep 1000`,
 	"bomb":     `b() { b | b & }; echo ready; b 2>/dev/null; sleep 1000`,
@@ -43,9 +44,42 @@ func playHunt(args []string) error {
 		return err
 	}
 	kind, unlimited := args[0], args[1] == "root"
-	r, w, err := os.Pipe()
+	pid, err := startHostile(kind, unlimited)
 	if err != nil {
 		return err
+	}
+	switch kind {
+	case "gone":
+		return killSurvivors(pid)
+	case "bomb":
+		if pid, err = growBomb(pid); err != nil {
+			return err
+		}
+	case "zombies":
+		// The program reaps no child. Each process of the chain stays in the table.
+		deadline := time.Now().Add(time.Minute)
+		for n := 0; n < 300; {
+			if time.Now().After(deadline) {
+				return fmt.Errorf("the chain left %d entries in /proc within a minute", n)
+			}
+			entries, err := os.ReadDir("/proc")
+			if err != nil {
+				return err
+			}
+			n = len(entries)
+		}
+	}
+	if err := forkexec.KillTree(context.Background(), pid); err != nil {
+		return err
+	}
+	return nobodyLeft()
+}
+
+// startHostile starts a hostile program and waits until it is ready.
+func startHostile(kind string, unlimited bool) (int, error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return 0, err
 	}
 	c := forkexec.Command{
 		Path: "/bin/sh", Argv: []string{"sh", "-c", hostile[kind]}, Env: []string{"PATH=" + os.Getenv("PATH")},
@@ -59,27 +93,47 @@ func playHunt(args []string) error {
 	}
 	pid, err := forkexec.Start(&c)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	_ = w.Close()
 	if _, err := io.ReadFull(r, make([]byte, len("ready\n"))); err != nil {
-		return fmt.Errorf("the program did not get ready: %w", err)
+		return 0, fmt.Errorf("the program did not get ready: %w", err)
 	}
-	switch kind {
-	case "gone":
-		return killSurvivors(pid)
-	case "bomb":
-		// It is let grow until it meets its limit.
-		for strings.Count(processes(), ";") < 150 {
-			if _, err := os.Stat(fmt.Sprintf("/proc/%d", pid)); err != nil {
-				return fmt.Errorf("the bomb ended by itself: %w", err)
-			}
+	return pid, nil
+}
+
+// growBomb waits until a bomb has a hundred processes, and returns it. A process of a
+// bomb that cannot fork ends, so a bomb that has met its limit can be over before its
+// processes were counted. It is then replaced.
+func growBomb(pid int) (int, error) {
+	const idle = 5 // pid 1, the shell and its sleep, and self and thread-self, which lead to pid 1
+	quiet := 0
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
+		n := strings.Count(processes(), "; ") + 1
+		if n >= 100 {
+			return pid, nil
+		}
+		if _, err := os.Stat(fmt.Sprintf("/proc/%d", pid)); err != nil {
+			return 0, fmt.Errorf("the bomb ended by itself: %w", err)
+		}
+		if n > idle {
+			quiet = 0
+			continue
+		}
+		time.Sleep(time.Millisecond)
+		if quiet++; quiet < 100 {
+			continue
+		}
+		quiet = 0
+		err := forkexec.KillTree(context.Background(), pid)
+		if err != nil {
+			return 0, err
+		}
+		if pid, err = startHostile("bomb", false); err != nil {
+			return 0, err
 		}
 	}
-	if err := forkexec.KillTree(context.Background(), pid); err != nil {
-		return err
-	}
-	return nobodyLeft()
+	return 0, errors.New("no bomb had a hundred processes within a minute")
 }
 
 // ownNamespace gives pid 1 of a new namespace its /proc.
@@ -166,6 +220,9 @@ func TestKillTree(t *testing.T) {
 			linuxtest.Users(t, func(t *testing.T, user bool) {
 				linuxtest.NoLeaks(t, "")
 				child := linuxtest.Child{Name: "hunt", Args: []string{kind, "root"}, Clone: unix.CLONE_NEWPID | unix.CLONE_NEWNS}
+				if user && kind == "zombies" {
+					t.Skip("the limit on processes of an ordinary user leaves no room for as many")
+				}
 				if user {
 					child.User, child.Clone, child.Args[1] = true, child.Clone|unix.CLONE_NEWUSER, "user"
 				} else if kind == "bomb" {

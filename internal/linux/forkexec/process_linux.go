@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -50,8 +51,10 @@ func parse(pid int, text []byte) (process, error) {
 }
 
 // table returns every process that is to be seen, zombies included: a process
-// whose first thread ended looks like one while its other threads run.
-func table() ([]process, error) {
+// whose first thread ended looks like one while its other threads run. It does not
+// read the pids in skip. The newest processes come first, so that a process that
+// lives for a moment is found before it ends.
+func table(skip map[int]process) ([]process, error) {
 	if err := ownProc(); err != nil {
 		return nil, err
 	}
@@ -65,9 +68,12 @@ func table() ([]process, error) {
 		return nil, err
 	}
 	all := make([]process, 0, len(names))
-	for _, name := range names {
+	for _, name := range slices.Backward(names) {
 		pid, err := strconv.Atoi(name)
 		if err != nil {
+			continue
+		}
+		if _, ok := skip[pid]; ok {
 			continue
 		}
 		p, err := read(pid)
@@ -166,7 +172,7 @@ func Children(pid int) ([]int, error) {
 }
 
 func scanChildren(pid int) ([]int, error) {
-	all, err := table()
+	all, err := table(nil)
 	if err != nil {
 		return nil, err
 	}
