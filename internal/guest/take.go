@@ -4,6 +4,7 @@ package guest
 
 import (
 	"context"
+	"os"
 	"time"
 
 	"github.com/cove-sandbox/cove"
@@ -19,9 +20,11 @@ type Planted struct {
 }
 
 // Take is Start for a program that plant puts into the sandbox, as a child of the
-// agent, instead of the agent. plant returns its number inside; the files are not its
-// to close. The command must not ask for a terminal, nor be kept.
-func (c *Conn) Take(ctx context.Context, cmd cove.Command, plant func(context.Context, Planted) (int, error)) (cove.Process, error) {
+// agent, instead of the agent. plant returns its number inside, and a file from which the
+// program reads one byte before it begins: one that ended before the agent knows it could
+// be reaped as a stranger. The files of Planted are not its to close. The command must
+// not ask for a terminal, nor be kept.
+func (c *Conn) Take(ctx context.Context, cmd cove.Command, plant func(context.Context, Planted) (int, *os.File, error)) (cove.Process, error) {
 	req, err := c.opts.Load().request(cmd)
 	if err != nil {
 		return nil, err
@@ -47,11 +50,12 @@ func (c *Conn) Take(ctx context.Context, cmd cove.Command, plant func(context.Co
 	if req.Stdio&protocol.Merged != 0 {
 		with.Files[2] = with.Files[1]
 	}
-	pid, err := plant(ctx, with)
+	pid, begin, err := plant(ctx, with)
 	if err != nil {
 		p.abandon(streams)
 		return nil, err
 	}
+	defer func() { _ = begin.Close() }() // a program that waits for it ends
 	for _, s := range streams {
 		s.Close()
 	}
@@ -67,5 +71,10 @@ func (c *Conn) Take(ctx context.Context, cmd cove.Command, plant func(context.Co
 		p.forsake()
 		return nil, err
 	}
-	return c.started(p, cmd, a)
+	taken, err := c.started(p, cmd, a)
+	if err != nil {
+		return nil, err
+	}
+	_, _ = begin.Write([]byte{1}) // a program that was killed meanwhile has its end told
+	return taken, nil
 }

@@ -75,12 +75,12 @@ func (s *spare) StartPreloaded(ctx context.Context, cmd cove.Command, r cove.Res
 		return nil, cove.Errorf(cove.Unsupported, "nothing is imported ahead for this program")
 	}
 	return s.startIn(ctx, cmd, r, func(ctx context.Context, cmd cove.Command) (cove.Process, error) {
-		return conn.Take(ctx, cmd, func(ctx context.Context, p guest.Planted) (int, error) {
-			pid, err := s.plant(ctx, cmd.Argv, p, modules)
+		return conn.Take(ctx, cmd, func(ctx context.Context, p guest.Planted) (int, *os.File, error) {
+			pid, begin, err := s.plant(ctx, cmd.Argv, p, modules)
 			if err != nil && cove.CodeOf(err) != cove.Conflict {
-				return 0, cove.Wrap(cove.Unsupported, err, "no interpreter can be forked into a sandbox: %s", err)
+				return 0, nil, cove.Wrap(cove.Unsupported, err, "no interpreter can be forked into a sandbox: %s", err)
 			}
-			return pid, err
+			return pid, begin, err
 		})
 	})
 }
@@ -97,17 +97,33 @@ func (k *kit) nested() bool {
 	return err == nil && plan.Nested
 }
 
-// plant forks an interpreter into the spare. While it still has rights, nobody can
-// claim the spare.
-func (s *spare) plant(ctx context.Context, argv []string, p guest.Planted, modules []string) (int, error) {
+// plant forks an interpreter into the spare, which begins when a byte is written to the
+// file. While it still has rights, nobody can claim the spare.
+func (s *spare) plant(ctx context.Context, argv []string, p guest.Planted, modules []string) (int, *os.File, error) {
 	m := s.made
 	if slices.Contains(p.Files[:], -1) {
-		return 0, errors.New("it needs all three streams")
+		return 0, nil, errors.New("it needs all three streams")
 	}
 	h, err := m.kit.zygote(ctx, argv, p.Env, modules)
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
+	wait, begin, err := os.Pipe()
+	if err != nil {
+		return 0, nil, err
+	}
+	defer func() { _ = wait.Close() }()
+	pid, err := s.fork(ctx, h, argv[3], p, wait)
+	if err != nil {
+		_ = begin.Close()
+		return 0, nil, err
+	}
+	return pid, begin, nil
+}
+
+// fork has a zygote fork an interpreter into the spare, which waits for a byte of a file.
+func (s *spare) fork(ctx context.Context, h *hatching, code string, p guest.Planted, wait *os.File) (int, error) {
+	m := s.made
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.used {
@@ -125,8 +141,9 @@ func (s *spare) plant(ctx context.Context, argv []string, p guest.Planted, modul
 
 		Env  []string `json:"env"`
 		Code string   `json:"code"`
-	}{entry, p.Env, argv[3]}
-	pid, err := h.z.fork(ctx, order, slices.Concat(p.Files[:], files))
+		Wait int      `json:"wait"` // which of the files it reads before it begins
+	}{entry, p.Env, code, 3 + len(files)}
+	pid, err := h.z.fork(ctx, order, slices.Concat(p.Files[:], files, []int{int(wait.Fd())}))
 	if err != nil {
 		m.kit.nursery.fail(h, err)
 	}

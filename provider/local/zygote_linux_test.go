@@ -207,6 +207,38 @@ func TestForkedInterpretersAreLikeStartedOnes(t *testing.T) {
 	}
 }
 
+// TestForkedInterpretersThatEndAtOnce: an interpreter that has nothing to do is a program
+// of the sandbox before it ends, also while the agent reaps others.
+func TestForkedInterpretersThatEndAtOnce(t *testing.T) {
+	s := nestSpare(t, openNest(t))
+	over := make(chan struct{})
+	var others sync.WaitGroup
+	others.Go(func() {
+		for {
+			select {
+			case <-over:
+				return
+			default:
+			}
+			p, err := s.(cove.SpareStarter).StartIn(t.Context(), cove.Command{Argv: []string{"true"}}, nestBound)
+			if err == nil {
+				_, err = p.Wait(t.Context())
+			}
+			if err != nil {
+				t.Errorf("another program: %v", err)
+				return
+			}
+		}
+	})
+	for range 40 {
+		if r := plant(t, s, "pass").ended(t); r.Outcome != cove.Exited || r.ExitCode != 0 {
+			t.Errorf("%+v", r)
+		}
+	}
+	close(over)
+	others.Wait()
+}
+
 func TestForkedInterpretersAreProgramsOfTheSandbox(t *testing.T) {
 	p := openNest(t)
 	s := nestSpare(t, p)

@@ -140,6 +140,19 @@ func (f *family) remove(pid int) []uint64 {
 	return c.owners
 }
 
+// disown forgets a child that was taken for an orphan of another program: the host put
+// it there. It reports false for one that is not an orphan.
+func (f *family) disown(pid int) bool {
+	c, known := f.children[pid]
+	if known && !c.orphan {
+		return false
+	}
+	bereaved := f.bereaved // its owners lost nothing
+	f.remove(pid)
+	f.bereaved = bereaved
+	return true
+}
+
 // blind reports whether children may have ended that nobody is told of.
 func (f *family) blind() bool { return f.noProc || f.unseen > 0 }
 

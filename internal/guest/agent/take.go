@@ -40,7 +40,7 @@ func (s *server) takeChild(id uint64, pid int) error {
 		return err
 	}
 	s.procs.Lock()
-	if _, known := s.family.children[pid]; known {
+	if !s.family.disown(pid) {
 		s.procs.Unlock()
 		_ = unix.Close(handle)
 		return unix.EEXIST

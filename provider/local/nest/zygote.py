@@ -69,10 +69,11 @@ def zygote():
     def child(order, files, say):
         for fd, to in zip(files[:3], (0, 1, 2)):
             os.dup2(fd, to)
+        wait = os.dup2(files[order["wait"]], HIGH + 1)
         for step in order["calls"]:
             call(step, files)
         os.closerange(3, HIGH)
-        os.closerange(HIGH + 1, 1 << 20)
+        os.closerange(HIGH + 2, 1 << 20)
         for step in order["last"] or ():
             call(step, ())
         pid = os.fork()
@@ -94,6 +95,9 @@ def zygote():
         if "numpy" in sys.modules:
             numpy.random.seed()
         os.close(say)
+        if not os.read(wait, 1):  # the host gave it up
+            os._exit(1)
+        os.close(wait)
         return order["code"]
 
     while True:
