@@ -31,12 +31,18 @@ func nobodysAt(t *testing.T, shared cove.Archives) (cove.ID, *node) {
 		from, to = b, a
 	}
 	cordon(t, from, to)
-	for deadline := time.Now().Add(time.Minute); from.engine.Holds(s.ID); <-time.After(20 * time.Millisecond) {
+	awaitReleased(t, from, s.ID)
+	return s.ID, to
+}
+
+// awaitReleased waits until a node that is drained has given a session up.
+func awaitReleased(t *testing.T, from *node, id cove.ID) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); from.engine.Holds(id); <-time.After(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal("the session is not given away")
+			t.Fatal("the session is not released")
 		}
 	}
-	return s.ID, to
 }
 
 // Many who use a session that is nobody's at the same time find it.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/cove-sandbox/cove"
 )
@@ -41,13 +42,12 @@ func (v view) collect(ctx context.Context, f cove.SessionFilter) ([]*cove.Sessio
 		return nil, err // such as that the caller may not
 	}
 	others := slices.DeleteFunc(slices.Clone(v.m.membersNow(ctx)), func(n cove.Node) bool { return n.ID == v.m.cfg.Node || n.State == cove.NodeGone })
-	lists := make([][]*cove.Session, len(others)+1)
-	errs := make([]error, len(others)+1)
+	lists := make([][]*cove.Session, len(others))
+	errs := make([]error, len(others))
 	var wg sync.WaitGroup
 	for i, n := range others {
 		wg.Go(func() { lists[i], errs[i] = v.listOf(ctx, n, f) })
 	}
-	wg.Go(func() { lists[len(others)], errs[len(others)] = v.nobodys(ctx, f) })
 	wg.Wait()
 	for i, err := range errs {
 		if err != nil {
@@ -55,7 +55,12 @@ func (v view) collect(ctx context.Context, f cove.SessionFilter) ([]*cove.Sessio
 		}
 		own = append(own, lists[i]...)
 	}
-	slices.SortFunc(own, func(a, b *cove.Session) int { return strings.Compare(string(a.ID), string(b.ID)) })
+	moving, err := v.moving(ctx, f, others) // after the nodes, whose lists lack what moved meanwhile
+	if err != nil {
+		return nil, err
+	}
+	own = append(own, moving...)
+	slices.SortStableFunc(own, func(a, b *cove.Session) int { return strings.Compare(string(a.ID), string(b.ID)) })
 	own = slices.CompactFunc(own, func(a, b *cove.Session) bool { return a.ID == b.ID }) // one that moved meanwhile
 	if f.Limit > 0 && len(own) > f.Limit {
 		own = own[:f.Limit]
@@ -79,14 +84,16 @@ func (v view) listOf(ctx context.Context, n cove.Node, f cove.SessionFilter) ([]
 	return v.recorded(ctx, f)
 }
 
-// nobodys are the sessions that no node has.
-func (v view) nobodys(ctx context.Context, f cove.SessionFilter) ([]*cove.Session, error) {
-	if f.State != "" && f.State != cove.Stopped {
-		return nil, nil
-	}
-	f.State = cove.Stopped
+// moving returns the recorded sessions that the lists of the nodes that were asked may
+// lack: those without a node, and those that can move, which a node may have released
+// before it was asked and another taken up after that.
+func (v view) moving(ctx context.Context, f cove.SessionFilter, asked []cove.Node) ([]*cove.Session, error) {
 	all, err := v.recorded(ctx, f)
-	return slices.DeleteFunc(all, func(s *cove.Session) bool { return s.Node != "" }), err
+	now := time.Now()
+	return slices.DeleteFunc(all, func(s *cove.Session) bool {
+		isAsked := s.Node == v.m.cfg.Node || slices.ContainsFunc(asked, func(n cove.Node) bool { return n.ID == s.Node })
+		return s.Node != "" && (!s.Spec.Workspace.Moves || !isAsked || now.After(s.ExpiresAt))
+	}), err
 }
 
 // recorded is what the directory knows of the caller's sessions.
