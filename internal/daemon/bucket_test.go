@@ -15,7 +15,6 @@ import (
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/internal/bucket/s3test"
 	"github.com/cove-sandbox/cove/internal/daemon"
-	"github.com/cove-sandbox/cove/store/redis/redistest"
 )
 
 // TestArchivesInABucket stops a session at one server and starts it at the next.
@@ -69,7 +68,7 @@ func TestArchivesInABucket(t *testing.T) {
 // TestArchivesOfOthers starts servers on archives that are not theirs: a second one that
 // is alone, and a node that lost its REDIS_URL. None starts, and nothing is removed.
 func TestArchivesOfOthers(t *testing.T) {
-	s3, shared := s3test.Start(t, os.Getenv("COVE_TEST_S3")), redistest.Start(t)
+	s3, shared := s3test.Start(t, os.Getenv("COVE_TEST_S3")), settled(t, "a")
 	node := []string{"REDIS_URL", shared.URL(), "COVE_CLUSTER_SECRET", strings.Repeat("s", 32), "COVE_NODE_ID", "a"}
 	for name, before := range map[string][]string{"alone": nil, "cluster": node} {
 		t.Run(name, func(t *testing.T) {

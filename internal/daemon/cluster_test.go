@@ -14,7 +14,6 @@ import (
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/internal/daemon"
 	"github.com/cove-sandbox/cove/internal/wire"
-	"github.com/cove-sandbox/cove/store/redis/redistest"
 )
 
 // Who says to be somebody is not believed, but at the door for nodes: with no key he is
@@ -85,7 +84,7 @@ func TestTooManyAtTheDoorForNodes(t *testing.T) {
 
 // What cannot be a node is told why, in one sentence, and leaves nothing.
 func TestNoNode(t *testing.T) {
-	shared := redistest.Start(t)
+	shared := settled(t, "a")
 	secret := strings.Repeat("s", 32)
 	running, end := serve(t, settings(t, "REDIS_URL", shared.URL(), "COVE_CLUSTER_SECRET", secret, "COVE_NODE_ID", "a", "COVE_NODE_LEASE_SEC", "5"), daemon.Options{})
 	defer end()

@@ -2,6 +2,7 @@ package daemon_test
 
 import (
 	"bufio"
+	"errors"
 	"io"
 	"net/http"
 	"net/url"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/internal/daemon"
+	"github.com/cove-sandbox/cove/store/redis"
 	"github.com/cove-sandbox/cove/store/redis/redistest"
 )
 
@@ -28,7 +30,7 @@ type node struct {
 // cluster runs some nodes that share a Redis.
 func cluster(t *testing.T, n int, more ...string) (nodes []node, shared *redistest.Server) {
 	t.Helper()
-	shared = redistest.Start(t)
+	shared = settled(t, "node0")
 	for i := range n {
 		r, end := serve(t, settings(t, append([]string{
 			"REDIS_URL", shared.URL(), "COVE_CLUSTER_SECRET", strings.Repeat("s", 32), "COVE_NODE_ID", "node" + strconv.Itoa(i),
@@ -37,6 +39,26 @@ func cluster(t *testing.T, n int, more ...string) (nodes []node, shared *rediste
 		nodes = append(nodes, node{r, end})
 	}
 	return nodes, shared
+}
+
+// settled starts a Redis that a node of this name used before, with a short lease. The
+// next nodes need not wait a lease for what others know.
+func settled(t *testing.T, node string) *redistest.Server {
+	t.Helper()
+	shared := redistest.Start(t)
+	dir, err := redis.Open(t.Context(), redis.Config{URL: shared.URL(), Node: node, Instance: "before", Lease: 20 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pulse, err := dir.Beat(t.Context(), cove.Node{ID: node})
+	if err == nil {
+		err = dir.Leave(t.Context(), 0)
+	}
+	if err := errors.Join(err, dir.Close()); err != nil {
+		t.Fatal(err)
+	}
+	<-time.After(pulse.Settling)
+	return shared
 }
 
 // until asks again and again, for as long as the test may take.

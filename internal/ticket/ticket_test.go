@@ -38,7 +38,7 @@ func refused(t *testing.T, d *ticket.Desk, text string, kind cove.GrantKind, why
 	t.Helper()
 	g, p, done, err := d.Redeem(t.Context(), text, kind)
 	if !errors.Is(err, cove.Unauthenticated) || g != (cove.Grant{}) || p.Name != "" || done == nil {
-		t.Errorf("%s: %+v of %+v, %v", why, g, p, err)
+		t.Fatalf("%s: %+v of %+v, %v", why, g, p, err)
 	}
 	if strings.Contains(err.Error(), text) && len(text) > 3 {
 		t.Errorf("%s: the error holds the ticket", why)

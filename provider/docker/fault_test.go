@@ -6,8 +6,6 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"io"
 	"os"
 	"os/exec"
@@ -371,29 +369,10 @@ func second[T any](_ T, err error) error { return err }
 // start on its directory: its helpers, and the containers.
 func stopRest(t *testing.T, dir string) {
 	t.Helper()
-	sum := sha256.Sum256([]byte(dir))
-	group := "cove-engine-" + hex.EncodeToString(sum[:4]) // as scripts/engine-lib.sh
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
-		list, err := filepath.Glob("/proc/[0-9]*")
-		if err != nil {
-			t.Fatal(err)
-		}
-		left := 0
-		for _, proc := range list {
-			command, _ := os.ReadFile(proc + "/cmdline")
-			groups, _ := os.ReadFile(proc + "/cgroup")
-			pid, err := strconv.Atoi(filepath.Base(proc))
-			if err == nil && pid != os.Getpid() && len(command) > 0 &&
-				(bytes.Contains(groups, []byte(group)) || bytes.Contains(command, []byte("containerd")) && bytes.Contains(command, []byte(dir+"/"))) {
-				_ = unix.Kill(pid, unix.SIGKILL)
-				left++
-			}
-		}
-		if left == 0 {
-			return
-		}
+	cmd := exec.CommandContext(t.Context(), "bash", "-c", `source ../../scripts/engine-lib.sh && engine_kill "$1"`, "stopRest", dir)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("the rest of an engine does not end: %v: %s", err, out)
 	}
-	t.Fatal("the rest of an engine does not end")
 }
 
 // TestDiskFull is about an engine without room.

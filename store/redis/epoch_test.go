@@ -202,7 +202,6 @@ func TestFailover(t *testing.T) {
 	first := beat(t, a)
 	rec := session("s", "a", "ann")
 	ok(t, a.PutSession(t.Context(), rec))
-	set.Master.Do("WAIT", "1", "10000")
 	set.Failover()
 	for deadline := time.Now().Add(30 * time.Second); ; <-time.After(20 * time.Millisecond) {
 		p, err := a.Beat(t.Context(), cove.Node{})

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -79,14 +80,20 @@ func (s *Server) start(t *testing.T, path, files, meta string) bool {
 	cmd.Env = []string{"ROOT_ACCESS_KEY=" + AccessKey, "ROOT_SECRET_KEY=" + SecretKey, "HOME=" + meta}
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &out, &out, 10*time.Second
 	dieWithUs(cmd)
-	if err := cmd.Start(); err != nil {
+	started, ended := make(chan error), make(chan struct{})
+	go func() {
+		defer close(ended)
+		runtime.LockOSThread() // no other goroutine may end the thread while the server runs
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			_ = cmd.Wait() // it is killed
+		}
+	}()
+	if err := <-started; err != nil {
 		t.Fatal(err)
 	}
-	ended := make(chan struct{})
-	go func() {
-		_ = cmd.Wait() // it is killed
-		close(ended)
-	}()
 	s.stop = sync.OnceFunc(func() {
 		_ = cmd.Process.Kill() // unless it is gone
 		<-ended

@@ -150,6 +150,11 @@ func (s *Server) Stop() {
 // or without what it had.
 func (s *Server) Restart(keepData bool) {
 	s.t.Helper()
+	if keepData && s.cmd != nil {
+		// With everysec Redis answers before it has written to its file, by up to two
+		// seconds while the disk is busy. With always the answer comes after the write.
+		s.Do("CONFIG", "SET", "appendfsync", "always")
+	}
 	s.Stop()
 	if !keepData {
 		if err := os.RemoveAll(filepath.Join(s.dir, "appendonlydir")); err != nil {

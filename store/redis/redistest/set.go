@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 )
 
 // Sentinels is a master, its replica, and a Sentinel that watches them.
@@ -32,12 +33,31 @@ func (s *Sentinels) URL() string {
 	return "redis+sentinel://" + s.Sentinel.Addr() + ",127.0.0.1:1/" + masterName + "?db=0"
 }
 
-// Failover kills the master and waits until the replica is the master.
+// Failover kills the master when the replica has all of it, and waits until the replica
+// is the master.
 func (s *Sentinels) Failover() {
 	s.Master.t.Helper()
+	// Not by WAIT, which is about the writes of its own connection alone.
+	written := s.Master.replication("master_repl_offset")
+	for deadline := time.Now().Add(patience); s.Replica.replication("slave_repl_offset") < written; <-time.After(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			s.Master.t.Fatal("the replica does not get what the master has")
+		}
+	}
 	s.Master.Stop()
 	s.Replica.until("role:master", "INFO", "replication")
 	s.Sentinel.until(fmt.Sprint(s.Replica.port), "SENTINEL", "GET-MASTER-ADDR-BY-NAME", masterName)
+}
+
+// replication reads a number that a server tells about its replication.
+func (s *Server) replication(field string) (n int64) {
+	s.t.Helper()
+	info := s.Do("INFO", "replication")
+	_, after, _ := strings.Cut(info, "\n"+field+":")
+	if _, err := fmt.Sscan(after, &n); err != nil {
+		s.t.Fatalf("there is no %s in %q: %v", field, info, err)
+	}
+	return n
 }
 
 // Cluster is a Redis Cluster of three masters without replicas.
