@@ -28,7 +28,7 @@ var allowed = map[string][]string{
 	"platformtest": {""},
 
 	"provider/fake":          {""},
-	"provider/alltest":       {"", "provider/docker", "provider/gvisor", "provider/local", "provider/providertest"},
+	"provider/alltest":       {"", "internal/testkit/tier", "provider/docker", "provider/gvisor", "provider/local", "provider/providertest"},
 	"provider/all":           {"", "provider/docker", "provider/e2b", "provider/fake", "provider/gvisor", "provider/local", "provider/microsandbox"},
 	"provider/local":         {"", "internal/egress", "internal/guest", "internal/guest/agent", "internal/keeper", "internal/linux/*", "internal/roster", "internal/template", "provider/local/fence"},
 	"provider/gvisor":        {"", "internal/egress", "internal/guest", "internal/gvisorexe", "internal/linux/*", "internal/roster", "internal/template", "provider/gvisor/warden"},
@@ -41,7 +41,7 @@ var allowed = map[string][]string{
 	"provider/providertest":  {"", "provider/providertest/escape"},
 
 	"provider/providertest/escape":  {""},
-	"provider/microsandbox/msbtest": {""},
+	"provider/microsandbox/msbtest": {"", "internal/linux/*"},
 
 	"store/memory":          {""},
 	"store/redis":           {""},
@@ -88,9 +88,13 @@ var allowed = map[string][]string{
 	"internal/wire":                {""},
 
 	// A cluster for the time of a test, and what its clients were told.
-	"internal/clustertest":         {"internal/clustertest/history", "provider/providertest"},
+	"internal/clustertest":         {"internal/clustertest/history", "internal/testkit/program", "provider/providertest"},
 	"internal/clustertest/history": {},
 	"internal/upgradetest":         {},
+
+	// For tests only.
+	"internal/testkit/program": {},
+	"internal/testkit/tier":    {},
 
 	// What sandboxes have in them, and where that comes from.
 	"internal/rootfs/debian":   {"", "internal/rootfs"},
@@ -166,7 +170,8 @@ var allowed = map[string][]string{
 	"scripts/coverreport": {},
 	"scripts/faultcheck":  {"internal/clustertest/history"},
 	"scripts/matrix":      {"provider/providertest"},
-	"scripts/testreport":  {},
+	"scripts/mutate":      {},
+	"scripts/testrun":     {"internal/testkit/tier"},
 }
 
 // importers says who may import what others wrote, tests aside. A heavy

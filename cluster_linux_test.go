@@ -24,6 +24,8 @@ import (
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/client"
 	"github.com/cove-sandbox/cove/internal/linux/linuxtest"
+	"github.com/cove-sandbox/cove/internal/testkit/program"
+	"github.com/cove-sandbox/cove/internal/testkit/tier"
 	"github.com/cove-sandbox/cove/provider/providertest"
 )
 
@@ -53,6 +55,9 @@ func TestCluster(t *testing.T) {
 	linuxtest.Users(t, func(t *testing.T, user bool) {
 		if user && os.Getuid() != 0 {
 			user = false // who runs the test is one
+		}
+		if user {
+			tier.Full(t, "TestCluster/root starts the same cluster")
 		}
 		c := newTrialCluster(t, user)
 		c.up()
@@ -90,11 +95,7 @@ func newTrialCluster(t *testing.T, user bool) *trialCluster {
 			t.Fatal(err)
 		}
 	}
-	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", filepath.Join(checkout, "bin", "cove"), "./cmd/cove")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	install(t, program.Cove(t), filepath.Join(checkout, "bin", "cove"))
 	if user {
 		for _, name := range []string{checkout, filepath.Join(checkout, "bin")} {
 			if err := os.Chown(name, ordinary, ordinary); err != nil {
@@ -109,6 +110,21 @@ func newTrialCluster(t *testing.T, user bool) *trialCluster {
 		providertest.Lacks(t, "local", fmt.Sprintf("no local sandboxes can be made here: %v\n%s", err, out))
 	}
 	return c
+}
+
+// install copies an executable to a path that every user can execute.
+func install(t *testing.T, from, to string) {
+	t.Helper()
+	data, err := os.ReadFile(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(to, data, 0o755); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // run runs a program of the checkout, as the user of the cluster.

@@ -3,8 +3,6 @@ package cove_test
 import (
 	"encoding/json"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +10,8 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/testkit/program"
+	"github.com/cove-sandbox/cove/internal/testkit/tier"
 )
 
 // TestServerInAContainer tries what docs/operations.md says about sandboxes in a
@@ -21,12 +21,7 @@ func TestServerInAContainer(t *testing.T) {
 	if !strings.HasPrefix(host, "unix://") {
 		t.Skip("COVE_TEST_DOCKER_HOST names no engine on this machine")
 	}
-	bin := t.TempDir()
-	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", bin, "./cmd/cove")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	executable := program.Cove(t)
 	open := []string{"--security-opt", "seccomp=unconfined", "--security-opt", "apparmor=unconfined", "--security-opt", "systempaths=unconfined"}
 	for name, c := range map[string]struct {
 		options []string
@@ -38,10 +33,13 @@ func TestServerInAContainer(t *testing.T) {
 		"the usual container":  {options: []string{"--user", "10001", "--tmpfs", "/data:mode=1777"}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if c.ready && c.memory == cove.Absent {
+				tier.Full(t, "the tests of provider/local have an ordinary user, too")
+			}
 			cmd := func(program ...string) (string, error) {
 				return try(t, slices.Concat([]string{
 					"docker", "--host", host, "run", "--rm", "--network", "none", "--env", "COVE_HOME=/data/cove", "--env", "HOME=/data",
-					"--volume", filepath.Join(bin, "cove") + ":/usr/local/bin/cove:ro",
+					"--volume", executable + ":/usr/local/bin/cove:ro",
 				}, c.options, []string{"cove-sandbox:test"}, program)...)
 			}
 			out, err := cmd("cove", "doctor", "--json")

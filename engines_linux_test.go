@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/cove-sandbox/cove/internal/linux/linuxtest"
+	"github.com/cove-sandbox/cove/internal/testkit/tier"
 )
 
 // script runs one of scripts/ and returns what it prints.
@@ -58,6 +59,9 @@ func TestEngineLeavesNothing(t *testing.T) {
 	}
 	for name, kill := range map[string]bool{"runs": false, "killed": true} {
 		t.Run(name, func(t *testing.T) {
+			if !kill {
+				tier.Full(t, "TestEngineLeavesNothing/killed; the scripts stop the engine of each test run like this")
+			}
 			dir := engineDir(t, "dockerd")
 			host := script(t, "scripts/docker.sh", "start", dir)
 			t.Cleanup(func() { _, _ = exec.Command("scripts/docker.sh", "stop", dir).CombinedOutput() })

@@ -18,6 +18,7 @@ import (
 	"github.com/cove-sandbox/cove/internal/auth"
 	"github.com/cove-sandbox/cove/internal/httpapi"
 	"github.com/cove-sandbox/cove/internal/policy"
+	"github.com/cove-sandbox/cove/internal/testkit/tier"
 	"github.com/cove-sandbox/cove/internal/ticket"
 	"github.com/cove-sandbox/cove/internal/volume"
 	"github.com/cove-sandbox/cove/platformtest"
@@ -52,9 +53,7 @@ func newRemote(t *testing.T, o platformtest.Options) *remote {
 
 // TestPlatformOfRealSandboxes runs a part of it on sandboxes of this machine.
 func TestPlatformOfRealSandboxes(t *testing.T) {
-	if testing.Short() {
-		t.Skip("with -short no sandbox is made")
-	}
+	tier.Full(t, "inprocess runs groups of the suite on sandboxes of this machine")
 	platformtest.Run(t, func(t *testing.T, o platformtest.Options) platformtest.Harness {
 		dir := providertest.Dir(t)
 		return openRemote(t, o, platformtest.Extras{}, func() (cove.Provider, error) {

@@ -193,6 +193,9 @@ func TestASandboxThatVanishesWhileItIsStopped(t *testing.T) {
 func TestManyFilesThroughStopAndStart(t *testing.T) {
 	w := newWorld(t)
 	crowds := &crowded{most: 100_000}
+	if testing.Short() {
+		crowds.most = 20_000
+	}
 	p := w.open(func(c *engine.Config) {
 		crowds.Provider = c.Providers[0]
 		c.Providers = []cove.Provider{crowds}

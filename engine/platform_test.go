@@ -6,6 +6,7 @@ import (
 
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/engine"
+	"github.com/cove-sandbox/cove/internal/testkit/tier"
 	"github.com/cove-sandbox/cove/platformtest"
 	"github.com/cove-sandbox/cove/provider/fake"
 	"github.com/cove-sandbox/cove/retry"
@@ -22,9 +23,7 @@ func TestPlatform(t *testing.T) {
 // TestPlatformOnABareHost runs it on a host that can enforce little, with a
 // provider that can do no more than it must, and with records on disk.
 func TestPlatformOnABareHost(t *testing.T) {
-	if testing.Short() {
-		t.Skip("with -short the suite runs once")
-	}
+	tier.Full(t, "TestPlatform runs the suite on a host that can enforce everything")
 	platformtest.Run(t, func(t *testing.T, o platformtest.Options) platformtest.Harness {
 		w := newWorld(t, func(c *fake.Config) {
 			c.Powers = []cove.Power{cove.PowerAttach}

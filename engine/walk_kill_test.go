@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/testkit/tier"
 )
 
 // killedOp tells the child which operation it does, and killedAt at which step
@@ -60,9 +61,7 @@ func killedIn(ctx context.Context, dir, name string, at int) error {
 // TestWalkWithSIGKILL kills a server for real, on a database on the disk, at
 // every step of what changes a session most.
 func TestWalkWithSIGKILL(t *testing.T) {
-	if testing.Short() {
-		t.Skip("TestWalk does it without processes")
-	}
+	tier.Full(t, "TestWalk stops each operation at each step, without processes")
 	for _, op := range operations() {
 		switch op.name {
 		case "create", "stop", "start", "snapshot", "fork", "destroy":

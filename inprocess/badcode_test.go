@@ -8,6 +8,7 @@ import (
 
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/inprocess"
+	"github.com/cove-sandbox/cove/internal/testkit/tier"
 )
 
 // bad is code that is bad for its sandbox.
@@ -31,9 +32,7 @@ type tongue struct {
 // TestBadCode is about code that is bad for its sandbox: what becomes of it, that the
 // next code runs, and that it can still be stopped.
 func TestBadCode(t *testing.T) {
-	if testing.Short() {
-		t.Skip("with -short no sandbox is made")
-	}
+	tier.Full(t, "provider/local tests the same limits with programs, and agenttool what a model is told")
 	needLocal(t)
 	p := open(t, inprocess.Config{Home: filepath.Join(t.TempDir(), "home"), Provider: "local", Settings: settings()})
 	t.Cleanup(func() {

@@ -12,9 +12,6 @@ import (
 // TestImports: on sandboxes of this machine, with the interpreter that is there.
 // Whatever code did before in a session, what looks at the next is out of its reach.
 func TestImports(t *testing.T) {
-	if testing.Short() {
-		t.Skip("with -short no sandbox is made")
-	}
 	needLocal(t)
 	cfg := inprocess.Config{Home: filepath.Join(t.TempDir(), "home"), Provider: "local", Settings: settings()}
 	cfg.Settings["SANDBOX_BLOCK_DANGEROUS_IMPORTS"] = "true"

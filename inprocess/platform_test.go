@@ -10,6 +10,7 @@ import (
 
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/inprocess"
+	"github.com/cove-sandbox/cove/internal/testkit/tier"
 	"github.com/cove-sandbox/cove/platformtest"
 	"github.com/cove-sandbox/cove/provider/local"
 	"github.com/cove-sandbox/cove/provider/providertest"
@@ -26,18 +27,15 @@ func TestMain(m *testing.M) {
 func TestPlatform(t *testing.T) {
 	platformtest.Run(t, func(t *testing.T, o platformtest.Options) platformtest.Harness {
 		return openHarness(t, "fake", o, platformtest.Fake())
-	}, "sessions", "expiry", "retry", "restart")
+	}, tier.Pick([]string{"expiry", "retry", "restart"}, "sessions", "expiry", "retry", "restart")...)
 }
 
 // TestPlatformOfRealSandboxes runs less of it on sandboxes of this machine.
 func TestPlatformOfRealSandboxes(t *testing.T) {
-	if testing.Short() {
-		t.Skip("with -short no sandbox is made")
-	}
 	needLocal(t)
 	platformtest.Run(t, func(t *testing.T, o platformtest.Options) platformtest.Harness {
 		return openHarness(t, "local", o, platformtest.Extras{})
-	}, "reuse", "retry", "exec", "named_volumes")
+	}, tier.Pick([]string{"exec"}, "reuse", "retry", "exec", "named_volumes")...)
 }
 
 // needLocal skips the test where this machine cannot make sandboxes.
@@ -119,9 +117,6 @@ func (h *harness) Restart() error {
 
 // TestKeep: sandboxes end with the program, unless they are to be kept.
 func TestKeep(t *testing.T) {
-	if testing.Short() {
-		t.Skip("with -short no sandbox is made")
-	}
 	needLocal(t)
 	for _, keep := range []bool{false, true} {
 		cfg := inprocess.Config{Home: filepath.Join(t.TempDir(), "home"), Provider: "local", Keep: keep, Settings: settings()}

@@ -26,6 +26,7 @@ if part=gvisor && measured "$@"; then
 fi
 if part=docker && measured "$@"; then
   engines_start engines_docker
+  engines_ready
   flags+=(-docker "${COVE_TEST_DOCKER_HOST:-}")
 fi
 if part=sql && measured "$@"; then

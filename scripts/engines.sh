@@ -6,12 +6,17 @@
 #   COVE_TEST_PODMAN_HOST  Podman's Docker-compatible socket, likewise
 #   COVE_TEST_RUNSC        the executable of gVisor, as make build embeds it
 #   COVE_TEST_AGENT        the agent of sandboxes, static and lean
+#   COVE_TEST_COVE         cove itself, without what make build embeds
 #   COVE_TEST_DUCKDB       the executable of DuckDB, as make build embeds it
 #   COVE_TEST_S3           the executable of an S3 server, as scripts/s3.sh builds it
 #   COVE_TEST_SDKS         the clients that others wrote, as scripts/sdks.sh installs them
 #   COVE_TEST_CONSOLE      the web console and its tests, as scripts/web.sh --test builds them
 #   COVE_TEST_CHROMIUM     a browser for them
 #   COVE_TEST_TYPESCRIPT   the SDK in sdk/typescript, as scripts/typescript.sh builds it
+#
+# The path of each program that is built here contains a digest of it or of its
+# sources. Tests read the variable, and go test remembers its value: a test that only
+# executes a program runs again when the program has changed.
 #
 # What is set already is taken as it is. A Docker daemon that answers on this
 # machine, or at DOCKER_HOST, is used and no second one is started beside it.
@@ -31,70 +36,59 @@ engines_failed() {
   fi
 }
 
-engines_agent() {
-  [[ -z ${COVE_TEST_AGENT:-} ]] || return 0
-  CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-s -w' -o .cache/agent/cove-agent ./cmd/cove-agent
-  export COVE_TEST_AGENT=$PWD/.cache/agent/cove-agent
-}
-
-engines_gvisor() {
-  local path
-  [[ -z ${COVE_TEST_RUNSC:-} && -x scripts/gvisor.sh ]] || return 0
-  if ! path=$(scripts/gvisor.sh 2>.cache/gvisor.log); then
-    tail -n 5 .cache/gvisor.log >&2
-    engines_failed gvisor "its executable could not be built; log in .cache/gvisor.log"
-    return
+# engines_program VARIABLE NAME BUILD-ARGUMENTS… builds one of our own programs and names it.
+engines_program() {
+  local variable=$1 name=$2 new digest
+  shift 2
+  [[ -z ${!variable:-} ]] || return 0
+  mkdir -p .cache/programs
+  new=$(mktemp -d .cache/programs/new.XXXXXX)
+  if ! CGO_ENABLED=0 go build -trimpath -buildvcs=false "$@" -o "$new/$name" "./cmd/$name"; then
+    rm -rf "$new"
+    return 1
   fi
-  export COVE_TEST_RUNSC=$path
+  digest=$(sha256sum "$new/$name" | cut -c1-16)
+  mkdir -p ".cache/programs/$digest"
+  touch ".cache/programs/$digest" # it is in use; those that are not are removed below
+  # One that is there stays: its time is a part of what go test remembers.
+  [[ -x .cache/programs/$digest/$name ]] || mv "$new/$name" ".cache/programs/$digest/$name"
+  rm -rf "$new"
+  find .cache/programs -mindepth 1 -maxdepth 1 -mtime +0 ! -name "$digest" -exec rm -rf {} +
+  export "$variable=$PWD/.cache/programs/$digest/$name"
 }
 
-engines_duckdb() {
-  local path
-  [[ -z ${COVE_TEST_DUCKDB:-} ]] || return 0
+engines_agent() { engines_program COVE_TEST_AGENT cove-agent -ldflags '-s -w'; }
+
+engines_cove() { engines_program COVE_TEST_COVE cove; }
+
+# engines_built VARIABLE NAME SCRIPT… runs a script that prints the path of what it built,
+# and names that.
+engines_built() {
+  local variable=$1 name=$2 path log
+  shift 2
+  [[ -z ${!variable:-} ]] || return 0
   mkdir -p .cache
-  if ! path=$(scripts/duckdb.sh 2>.cache/duckdb.log); then
-    engines_failed duckdb "$(tail -n 1 .cache/duckdb.log)"
+  log=.cache/$(basename "$1" .sh).log
+  engines_say "$1, log in $log"
+  if ! path=$("$@" 2>"$log"); then
+    engines_failed "$name" "$(tail -n 1 "$log")"
     return
   fi
-  export COVE_TEST_DUCKDB=$path
+  export "$variable=$path"
 }
 
-engines_s3() {
-  local path
-  [[ -z ${COVE_TEST_S3:-} ]] || return 0
-  mkdir -p .cache
-  if ! path=$(scripts/s3.sh 2>.cache/s3.log); then
-    engines_failed s3 "$(tail -n 1 .cache/s3.log)"
-    return
-  fi
-  export COVE_TEST_S3=$path
-}
+engines_gvisor() { engines_built COVE_TEST_RUNSC gvisor scripts/gvisor.sh; }
 
-engines_sdks() {
-  local path
-  [[ -z ${COVE_TEST_SDKS:-} ]] || return 0
-  mkdir -p .cache
-  if ! path=$(scripts/sdks.sh 2>.cache/sdks.log); then
-    engines_failed sdks "$(tail -n 1 .cache/sdks.log)"
-    return
-  fi
-  export COVE_TEST_SDKS=$path
-}
+engines_duckdb() { engines_built COVE_TEST_DUCKDB duckdb scripts/duckdb.sh; }
 
-engines_typescript() {
-  local path
-  [[ -z ${COVE_TEST_TYPESCRIPT:-} ]] || return 0
-  mkdir -p .cache
-  if ! path=$(scripts/typescript.sh 2>.cache/typescript.log); then
-    engines_failed sdks "$(tail -n 1 .cache/typescript.log)"
-    return
-  fi
-  export COVE_TEST_TYPESCRIPT=$path
-}
+engines_s3() { engines_built COVE_TEST_S3 s3 scripts/s3.sh; }
+
+engines_sdks() { engines_built COVE_TEST_SDKS sdks scripts/sdks.sh; }
+
+engines_typescript() { engines_built COVE_TEST_TYPESCRIPT sdks scripts/typescript.sh; }
 
 engines_console() {
   local path
-  mkdir -p .cache
   if [[ -z ${COVE_TEST_CHROMIUM:-} ]]; then
     if ! path=$(command -v chromium || command -v chromium-browser || command -v google-chrome); then
       engines_failed console "there is no browser (Debian: chromium)"
@@ -102,12 +96,7 @@ engines_console() {
       export COVE_TEST_CHROMIUM=$path
     fi
   fi
-  [[ -z ${COVE_TEST_CONSOLE:-} ]] || return 0
-  if ! path=$(scripts/web.sh --test 2>.cache/web.log); then
-    engines_failed console "$(tail -n 1 .cache/web.log)"
-    return
-  fi
-  export COVE_TEST_CONSOLE=$path
+  engines_built COVE_TEST_CONSOLE console scripts/web.sh --test
 }
 
 engines_docker() {
@@ -126,11 +115,17 @@ engines_docker() {
     engines_failed docker "its daemon did not start"
     return
   fi
-  if ! scripts/docker.sh image "$host"; then
-    engines_failed docker "the sandbox image could not be made"
-    return
-  fi
+  scripts/docker.sh image "$host" &
+  engines_image=$!
   export COVE_TEST_DOCKER_HOST=$host
+}
+
+# engines_ready waits until the engines that were started can be used.
+engines_ready() {
+  if [[ ${engines_image:-} ]] && ! wait "$engines_image"; then
+    unset COVE_TEST_DOCKER_HOST
+    engines_failed docker "the sandbox image could not be made"
+  fi
 }
 
 engines_podman() {
@@ -151,24 +146,25 @@ engines_podman() {
   export COVE_TEST_PODMAN_HOST=$host
 }
 
-# engines_asked NAMES PACKAGES… tells whether a test of these packages knows one of the
-# engines, as COVE_TEST_ names them.
+# engines_tests PACKAGES… lists the folders of packages for engines_asked.
+engines_tests() { mapfile -t engines_folders < <(go list -e -f '{{.Dir}}' "$@" 2>/dev/null); }
+
+# engines_asked PATTERN tells whether a test of these packages has the pattern.
 engines_asked() {
-  local names=$1 dirs
-  shift
-  mapfile -t dirs < <(go list -e -f '{{.Dir}}' "$@" 2>/dev/null)
-  ((${#dirs[@]})) || return
-  [[ -n $(find "${dirs[@]}" -maxdepth 1 -name '*_test.go' -exec grep -lE "COVE_TEST_($names)" {} +) ]]
+  ((${#engines_folders[@]})) || return
+  [[ -n $(find "${engines_folders[@]}" -maxdepth 1 -name '*_test.go' -exec grep -lE "$1" {} +) ]]
 }
 
-# engines_start starts what can be started, or only what is named. It must be called
-# in the shell that ends with the run, in the root of the tree.
+# engines_start starts what can be started, or only what is named; engines_ready waits for
+# it. It must be called in the shell that ends with the run, in the root of the tree.
 engines_start() {
   local part
   engines_sweep
   mkdir -p .cache
-  # Their sockets have long names already, and a workspace may have one.
-  engines_dir=$(mktemp -d /var/tmp/cove-engines.XXXXXX)
+  # Not in the tree, whose path may be too long for their sockets. The name is the same in
+  # each run of a tree, unless two run at once: go test remembers it.
+  engines_dir=/var/tmp/cove-engines.$(printf '%s' "$PWD" | sha256sum | cut -c1-6)
+  (umask 077 && mkdir "$engines_dir" 2>/dev/null) || engines_dir=$(mktemp -d /var/tmp/cove-engines.XXXXXX)
   echo $$ >"$engines_dir/owner"
   trap engines_ended EXIT
   # Also when this shell is killed.

@@ -27,12 +27,12 @@ missing() {
 # Debian's own Node may be too old for them; scripts/setup.sh fetches one that is not.
 node=
 for one in "$PWD/.cache/node/22/bin/node" "$(command -v node || true)"; do
-  if [[ -x $one ]] && "$one" -e 'const [a, b] = process.versions.node.split(".").map(Number); process.exit(a >= 22 || (a === 20 && b >= 19) ? 0 : 1)'; then
+  if [[ -x $one ]] && "$one" -e 'process.exit(parseInt(process.versions.node) >= 22 ? 0 : 1)'; then
     node=$one
     break
   fi
 done
-[[ $node ]] || missing "there is no Node 20.19 or 22; install npm and run make test"
+[[ $node ]] || missing "there is no Node 22; install npm and run make test, which fetches one"
 
 python=
 for one in "$(command -v python3 || true)" /usr/bin/python3; do

@@ -3,10 +3,16 @@
 # what is missing; anybody else is told the packages, and goes on with what can
 # run. It prints nothing and takes no time when nothing is missing.
 #
-# usage: setup.sh build|test|check|bench|cluster
+# usage: setup.sh build|test|test-all|check|bench|cluster
+#   COVE_FULL=./engine  as for scripts/test.sh: test installs what test-all does
 set -euo pipefail
 
 target=${1:-build}
+all=
+if [[ $target == test-all || $target == test && ${COVE_FULL:-} ]]; then
+  all=yes
+  target=test
+fi
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
 say() { printf 'setup: %s\n' "$*" >&2; }
@@ -33,7 +39,7 @@ fi
 if [[ $target == bench || $target == test ]] && ! command -v bwrap >/dev/null; then
   lacks bubblewrap "the benchmark compares with it, and is tested"
 fi
-if [[ $target == test && $(uname -m) != aarch64 ]] && ! command -v qemu-aarch64 qemu-aarch64-static >/dev/null; then
+if [[ $all && $(uname -m) != aarch64 ]] && ! command -v qemu-aarch64 qemu-aarch64-static >/dev/null; then
   lacks qemu-user "the agent for arm64 is tested under an emulator"
 fi
 if [[ $target == bench || $target == test || $target == cluster ]] && ! command -v redis-server >/dev/null; then
@@ -74,7 +80,7 @@ if [[ $target == bench || $target == test ]] && [[ $(uname -s) == Linux ]]; then
     lacks "mmdebstrap debian-archive-keyring" "its sandboxes have an image that is made of Debian's packages"
   fi
 fi
-if [[ $target == test && $(uname -s) == Linux ]] && ! command -v podman >/dev/null; then
+if [[ $all && $(uname -s) == Linux ]] && ! command -v podman >/dev/null; then
   lacks podman "the provider docker is tested with Podman, too"
 fi
 if [[ $target == test && $(uname -s) == Linux ]] && ! PATH=$PATH:/usr/sbin:/sbin command -v ip >/dev/null; then
@@ -108,7 +114,7 @@ install() {
   fi
 }
 
-# Each of these versions of Node does something of its own, and a host has one.
+# Interpreters are tested with several versions of Node; a host has one.
 fetch_node() { # fetch_node MAJOR
   local to=$root/.cache/node/$1 new log=$root/.cache/node-$1.log machine
   [[ ! -x $to/bin/node ]] || return 0
@@ -135,9 +141,18 @@ fetch_node() { # fetch_node MAJOR
   rm -rf "$new"
 }
 
+# new_enough tells whether the machine's own Node runs the clients of others: the
+# conformance tool of MCP needs Node 22.
+new_enough() {
+  local node
+  node=$(command -v node) && "$node" -e 'process.exit(parseInt(process.versions.node) >= 22 ? 0 : 1)'
+}
+
 ((${#packages[@]} == 0)) || install
-if [[ $target == test ]]; then
+if [[ $all ]]; then
   fetch_node 22 &
   fetch_node 24 &
   wait
+elif [[ $target == test ]] && ! new_enough; then
+  fetch_node 22
 fi

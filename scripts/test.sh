@@ -1,97 +1,85 @@
 #!/usr/bin/env bash
-# Runs every test that can run here, with the race detector where there is a C
-# compiler. Failures are shown in full; skipped tests are listed at the end. When all
-# packages run and a few tests fail, those are run once more by themselves, to tell
-# what needs the others beside it from what is plainly broken. The run has failed either way.
+# Runs a tier of the tests: the gate, which is go test -short, or with --all the full
+# tier. scripts/testrun runs go test, runs a test again that failed an assertion, and
+# prints the report.
 #
-# Where root can, it starts the engines that providers are tested on, if one of the
-# packages asks for them, and ends them. All events are in .cache/test.json afterwards.
+# As root it starts the engines that providers are tested on, if a package asks for
+# them, and stops them at the end. All events are in .cache/test.json afterwards, but for
+# those of tests that were run again.
 #
-# usage: test.sh [flags of go test] [packages]
+# usage: test.sh [--all] [flags of go test] [packages]
+#   COVE_FULL=./engine,./store/...  the full tier of these packages, the gate of the others
 #   COVE_REQUIRE=fake,local,node,…  what must be available: missing is then a failure
+#   COVE_COVER=85                   if all packages run, measure coverage, too, and fail below
+#                                   this percentage; .cache/cover.html shows the lines
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=scripts/engines.sh
 source scripts/engines.sh
 
-flags=(-vet=all -timeout=40m)
-race=()
-if [[ $(go env CGO_ENABLED) == 1 ]] && command -v "$(go env CC)" >/dev/null; then
-  race=(-race)
-else
-  echo "no C compiler: the race detector is off in this run" >&2
-fi
-
-packages=./...
-named=()
-for arg in "$@"; do
-  if [[ $arg != -* ]]; then
-    packages=
-    named+=("$arg")
+known=(fake local node python gvisor docker podman duckdb redis s3 cluster sdks console archive)
+IFS=, read -ra required <<<"${COVE_REQUIRE:-}"
+for name in "${required[@]}"; do
+  if [[ " ${known[*]} " != *" $name "* ]]; then
+    echo "test.sh: COVE_REQUIRE names \"$name\"; it takes a list with commas of: ${known[*]}" >&2
+    exit 2
   fi
 done
 
-report=.cache/testreport
-go build -buildvcs=false -o "$report" ./scripts/testreport
-
-if engines_asked 'DOCKER|PODMAN|RUNSC|AGENT' "${named[@]:-./...}"; then engines_start; fi
-if engines_asked DUCKDB "${named[@]:-./...}"; then engines_duckdb; fi
-if engines_asked S3 "${named[@]:-./...}"; then engines_s3; fi
-if engines_asked SDKS "${named[@]:-./...}"; then engines_sdks; fi
-if engines_asked CONSOLE "${named[@]:-./...}"; then engines_console; fi
-if engines_asked TYPESCRIPT "${named[@]:-./...}"; then engines_typescript; fi
-
-# run_tests runs the packages that were named, or all. One goes without the detector
-# then: whatever its sandboxes do travels through a mailbox in small pieces, and the
-# detector would make that take as long as all others together. Another one goes with
-# nobody beside it: its rules are about when a node must have been heard of.
-slow=provider/microsandbox
-timed=internal/clustertest
-duckdb=cmd/cove-duckdb # a module of its own, that is built with its C++
-run_tests() {
-  if [[ -z $packages ]]; then
-    go test -json "${flags[@]}" "${race[@]}" "$@"
-    return
-  fi
-  local most failed=0
-  mapfile -t most < <(go list ./... | grep -v -e "/$slow\$" -e "/$timed\$")
-  go test -json "${flags[@]}" "${race[@]}" "$@" "${most[@]}" || failed=1
-  go test -json "${flags[@]}" "${race[@]}" "$@" "./$timed" || failed=1
-  go test -json "${flags[@]}" "$@" "./$slow" || failed=1
-  if [[ ${COVE_TEST_DUCKDB:-} ]]; then test_duckdb "$@" ./... || failed=1; fi
-  return "$failed"
-}
-
-test_duckdb() {
-  CGO_ENABLED=1 GOFLAGS=-trimpath go test -C "$duckdb" -json "${flags[@]}" -vet=off "$@"
-}
-
-# run_again runs what a list of the report names, in the way it ran before.
-run_again() {
-  local path pattern failed=0
-  while IFS=$'\t' read -r -u 3 path pattern; do
-    case $path in
-      */"$duckdb" | */"$duckdb"/*) test_duckdb -count=1 -run "$pattern" "$path" || failed=1 ;;
-      */"$slow") go test -json "${flags[@]}" -count=1 -run "$pattern" "$path" || failed=1 ;;
-      *) go test -json "${flags[@]}" "${race[@]}" -count=1 -run "$pattern" "$path" || failed=1 ;;
-    esac
-  done 3<"$1"
-  return "$failed"
-}
-
-if [[ $packages && ${COVE_TEST_DUCKDB:-} ]]; then
-  # Vet by itself: what go test remembers of it with -trimpath names the folder of
-  # another checkout, which may be gone.
-  CGO_ENABLED=1 go vet -C "$duckdb" ./...
+tier=gate
+full=${COVE_FULL:-}
+if [[ ${1:-} == --all ]]; then
+  shift
+  tier=full
+  full=./...
+fi
+options=(-tier "$tier" -full "$full" -events .cache/test.json)
+containers=(engines_agent engines_gvisor engines_docker)
+[[ -z $full ]] || containers+=(engines_podman) # no test of the gate uses it
+packages=()
+for arg in "$@"; do
+  [[ $arg == -* ]] || packages+=("$arg")
+done
+if ((${#packages[@]} == 0)); then
+  packages=(./...)
+  set -- "$@" ./...
 fi
 
-again=.cache/again
-if run_tests "$@" | tee .cache/test.json | "$report" -again "$again"; then exit 0; fi
-if [[ -z $packages || ! -s $again ]]; then exit 1; fi
-echo
-echo "Run once more, each by itself:"
-if run_again "$again" | "$report" -wanted "$again"; then
-  echo
-  echo "They pass by themselves: look for what they share with others, or for what they do not wait for."
+mkdir -p .cache
+go build -buildvcs=false -o .cache/testrun ./scripts/testrun
+
+engines_tests "${packages[@]}"
+go build -o /dev/null "${packages[@]}" >/dev/null 2>&1 </dev/null & # while engines start; go test says what fails
+if engines_asked COVE_TEST_SDKS; then
+  scripts/sdks.sh >/dev/null 2>&1 </dev/null & # it downloads while others compile; engines_sdks waits for it
 fi
-exit 1
+if engines_asked 'COVE_TEST_(DOCKER|PODMAN|RUNSC|AGENT)|provider/alltest'; then engines_start "${containers[@]}"; fi
+if engines_asked 'COVE_TEST_COVE|testkit/program'; then engines_cove; fi
+if engines_asked COVE_TEST_DUCKDB; then engines_duckdb; fi
+if engines_asked COVE_TEST_S3; then engines_s3; fi
+if engines_asked COVE_TEST_SDKS; then engines_sdks; fi
+if engines_asked COVE_TEST_CONSOLE; then engines_console; fi
+if engines_asked COVE_TEST_TYPESCRIPT; then engines_typescript; fi
+engines_ready
+
+if [[ ${packages[*]} == ./... && ${COVE_TEST_DUCKDB:-} ]]; then
+  options+=(-duckdb)
+fi
+cover=
+if [[ ${packages[*]} == ./... ]]; then cover=${COVE_COVER:-}; fi # a part of the packages covers little of all
+if [[ $cover ]]; then
+  rm -rf .cache/cover
+  mkdir -p .cache/cover
+  options+=(-cover "$PWD/.cache/cover")
+fi
+
+# Programs and the kernel of this machine are inputs of the tests, too, and so is the
+# image that Docker has.
+installed=$({
+  uname -r
+  cat images/sandbox/* scripts/{image,docker,podman,engine-lib}.sh /var/lib/dpkg/status || true
+  for program in node npm python3; do "$program" --version || true; done
+} 2>&1 | sha256sum | cut -c1-16)
+
+.cache/testrun "${options[@]}" -installed "$installed" -- "$@"
+if [[ $cover ]]; then scripts/cover.sh "$cover"; fi

@@ -24,7 +24,7 @@ node=$(command -v node || true)
 command -v npm >/dev/null || missing "there is no npm"
 
 parts=(LICENSE package.json package-lock.json tsconfig.json tsconfig.test.json platform.mjs README.md src test)
-key=$({ "$node" --version && cd "$from" && find "${parts[@]}" -type f -print0 | sort -z | xargs -0 sha256sum; } | sha256sum | cut -c1-16)
+key=$({ "$node" --version && cat scripts/typescript.sh && cd "$from" && find "${parts[@]}" -type f -print0 | sort -z | xargs -0 sha256sum; } | sha256sum | cut -c1-16)
 whole=$kept/$key
 if [[ -d $whole ]]; then
   echo "$whole"

@@ -29,7 +29,7 @@ node=$(command -v node || true)
 
 parts=(package.json package-lock.json index.html src)
 [[ $kind == console ]] || parts+=(tsconfig.json test)
-key=$({ cat bundle.mod scripts/web.sh && cd "$from" && find "${parts[@]}" -type f -print0 | sort -z | xargs -0 sha256sum; } | sha256sum | cut -c1-16)
+key=$({ { [[ $kind == console ]] || "$node" --version; } && cat bundle.mod scripts/web.sh && cd "$from" && find "${parts[@]}" -type f -print0 | sort -z | xargs -0 sha256sum; } | sha256sum | cut -c1-16)
 whole=$kept/$kind-$key
 show() {
   if [[ $kind == console ]]; then echo "$whole/console.tar"; else echo "$whole"; fi

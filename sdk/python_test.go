@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cove-sandbox/cove/internal/testkit/program"
+	"github.com/cove-sandbox/cove/internal/testkit/tier"
 	"github.com/cove-sandbox/cove/provider/providertest"
 	"github.com/cove-sandbox/cove/sdk/wiretest"
 )
@@ -39,7 +41,7 @@ func python(t *testing.T) string {
 // pythonEnv is an environment in which the SDK is found where it is.
 func pythonEnv(t *testing.T) []string {
 	t.Helper()
-	src, err := filepath.Abs("python/src")
+	src, err := filepath.Abs(program.Input(t, "python/src"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,6 +69,7 @@ func TestPythonSource(t *testing.T) {
 
 // TestPythonTypes has mypy check the package, as strictly as it can.
 func TestPythonTypes(t *testing.T) {
+	tier.Full(t, "mypy changes nothing that runs")
 	mypy := filepath.Join(providertest.Needs(t, "sdks", "COVE_TEST_SDKS"), "mypy", "bin", "python3")
 	run(t, plain(), "python", mypy, "-m", "mypy", "--no-incremental", "--cache-dir=/dev/null", "--python-version=3.9")
 }
@@ -96,6 +99,9 @@ func TestPythonForms(t *testing.T) {
 func TestPython(t *testing.T) {
 	for _, suite := range []string{"test_sandbox", "test_async", "test_sessions", "test_wrapper", "test_callers"} {
 		t.Run(suite, func(t *testing.T) {
+			if suite == "test_async" || suite == "test_callers" {
+				tier.Full(t, "test_sandbox, from whose source mirror.py makes the other one")
+			}
 			unittest(t, suite, append(pythonEnv(t), serve(t, "fake").env()...))
 		})
 	}
@@ -103,8 +109,9 @@ func TestPython(t *testing.T) {
 
 // TestPythonFaults has the tests start, kill and restart servers of their own.
 func TestPythonFaults(t *testing.T) {
+	tier.Full(t, "the table of scenarios has servers that are killed; TestReadme starts cove in local mode")
 	dir := shortDir(t)
-	env := append(pythonEnv(t), "COVE_BIN="+executable(t), "TMPDIR="+dir, "HOME="+dir)
+	env := append(pythonEnv(t), "COVE_BIN="+program.Cove(t), "TMPDIR="+dir, "HOME="+dir)
 	for _, suite := range []string{"test_faults", "test_local"} {
 		t.Run(suite, func(t *testing.T) { unittest(t, suite, env) })
 	}
@@ -112,13 +119,14 @@ func TestPythonFaults(t *testing.T) {
 
 // TestPythonPrograms runs the tests that need real programs.
 func TestPythonPrograms(t *testing.T) {
+	tier.Full(t, "TestReadme and TestPythonExamples run real programs")
 	needProvider(t, "local")
-	unittest(t, "test_programs", append(append(pythonEnv(t), serve(t, "local").env()...), "COVE_BIN="+executable(t), "TMPDIR="+shortDir(t)))
+	unittest(t, "test_programs", append(append(pythonEnv(t), serve(t, "local").env()...), "COVE_BIN="+program.Cove(t), "TMPDIR="+shortDir(t)))
 }
 
 func unittest(t *testing.T, suite string, env []string) {
 	t.Helper()
-	t.Log(run(t, env, "python/tests", python(t), "-m", "unittest", "-v", suite))
+	t.Log(run(t, env, program.Input(t, "python/tests"), python(t), "-m", "unittest", "-v", suite))
 }
 
 // run runs a program in a folder to its end, and returns what it wrote.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cove-sandbox/cove/internal/testkit/tier"
 	"github.com/cove-sandbox/cove/provider/providertest"
 )
 
@@ -96,6 +97,7 @@ var adapters = map[string]struct {
 // TestPythonAdapters runs every program in python/examples/adapters with the framework that
 // it is for, real sandboxes, and a model that follows a script.
 func TestPythonAdapters(t *testing.T) {
+	tier.Full(t, "frameworks of others; TestPython has the SDK that the adapters call")
 	needProvider(t, "local")
 	interpreter, env := frameworks(t)
 	at := serve(t, "local")
@@ -124,6 +126,7 @@ func TestPythonAdapters(t *testing.T) {
 // TestPythonFunctions runs the tests of what the adapters stand on, which needs real
 // programs, and those of the adapters with the frameworks.
 func TestPythonFunctions(t *testing.T) {
+	tier.Full(t, "frameworks of others; TestPython has the SDK that the functions call")
 	needProvider(t, "local")
 	interpreter, env := frameworks(t)
 	at := serve(t, "local")

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cove-sandbox/cove/internal/testkit/tier"
 	"github.com/cove-sandbox/cove/provider/providertest"
 )
 
@@ -92,6 +93,9 @@ func TestPythonExamples(t *testing.T) {
 	}
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
+			if filepath.Base(file) != "quickstart.py" {
+				tier.Full(t, "quickstart.py")
+			}
 			example, known := examples[filepath.Base(file)]
 			if !known {
 				t.Fatal("is not in the table")

@@ -11,6 +11,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/cove-sandbox/cove/internal/testkit/program"
+	"github.com/cove-sandbox/cove/internal/testkit/tier"
 	"github.com/cove-sandbox/cove/provider/providertest"
 )
 
@@ -42,8 +44,9 @@ func withPip(t *testing.T) string {
 // TestPythonWheel installs the wheel that has cove inside, as a user does, and runs the
 // lines of the pages there, in local mode: nothing else is installed or started.
 func TestPythonWheel(t *testing.T) {
+	tier.Full(t, "TestReadme installs the package from the tree")
 	needProvider(t, "local")
-	interpreter := installed(t, "COVE_WHEEL_BIN="+executable(t))
+	interpreter := installed(t, "COVE_WHEEL_BIN="+program.Cove(t))
 	dir := shortDir(t)
 	home := filepath.Join(dir, "home")
 	t.Cleanup(func() { endDaemon(t, home) })
@@ -70,6 +73,7 @@ func TestPythonWheel(t *testing.T) {
 
 // TestPythonPureWheel installs the wheel for other machines, which says what it lacks.
 func TestPythonPureWheel(t *testing.T) {
+	tier.Full(t, "TestReadme installs the package from the tree")
 	interpreter := installed(t)
 	env := []string{"PATH=/nowhere", "HOME=" + t.TempDir(), "COVE_HOME=" + filepath.Join(shortDir(t), "home")}
 	got := run(t, env, t.TempDir(), interpreter, "-c", "import cove\ntry: cove.Sandbox.create()\nexcept cove.ConfigurationError as err: print(err.remedy)")

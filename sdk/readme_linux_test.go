@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cove-sandbox/cove/internal/testkit/program"
 	"github.com/cove-sandbox/cove/provider/providertest"
 )
 
@@ -75,7 +76,7 @@ func (q quickStart) run(t *testing.T, dir, name, interpreter string) {
 	if err := os.WriteFile(filepath.Join(dir, name), []byte(q.code), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(executable(t), filepath.Join(dir, "cove")); err != nil {
+	if err := os.Symlink(program.Cove(t), filepath.Join(dir, "cove")); err != nil {
 		t.Fatal(err)
 	}
 	home := filepath.Join(shortDir(t), "home")

@@ -16,6 +16,8 @@ import (
 
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/client"
+	"github.com/cove-sandbox/cove/internal/testkit/program"
+	"github.com/cove-sandbox/cove/internal/testkit/tier"
 	"github.com/cove-sandbox/cove/provider/providertest"
 )
 
@@ -159,6 +161,9 @@ var tableProviders = []string{"fake", "local"}
 func TestScenarios(t *testing.T) {
 	for _, provider := range tableProviders {
 		t.Run(provider, func(t *testing.T) {
+			if provider != "fake" {
+				tier.Full(t, "the same table with the provider fake")
+			}
 			needProvider(t, provider)
 			for _, one := range serveTable(t, provider) {
 				for _, s := range one.scenarios {
@@ -174,9 +179,12 @@ func TestPythonScenarios(t *testing.T) {
 	interpreter := python(t)
 	for _, provider := range tableProviders {
 		t.Run(provider, func(t *testing.T) {
+			if provider != "fake" {
+				tier.Full(t, "the same table with the provider fake")
+			}
 			needProvider(t, provider)
 			for _, one := range serveTable(t, provider) {
-				for _, way := range []string{"waiting", "asyncio"} {
+				for _, way := range tier.Pick([]string{"waiting"}, "waiting", "asyncio") {
 					cmd := exec.CommandContext(t.Context(), interpreter, "python/tests/scenarios.py", way)
 					cmd.Env = append(pythonEnv(t), one.at.env()...)
 					playElsewhere(t, cmd, one)
@@ -249,7 +257,7 @@ func needProvider(t *testing.T, provider string) {
 	if provider == "fake" {
 		return
 	}
-	cmd := exec.CommandContext(t.Context(), executable(t), "run", "--provider", provider, "--", "true")
+	cmd := exec.CommandContext(t.Context(), program.Cove(t), "run", "--provider", provider, "--", "true")
 	cmd.Env = append(plain(), "COVE_HOME="+filepath.Join(shortDir(t), "home"))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		providertest.Lacks(t, provider, fmt.Sprintf("provider %s is not ready: %v: %s", provider, err, out))

@@ -9,57 +9,17 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
-	_ "github.com/cove-sandbox/cove/internal/cli" // a change to the server runs these tests again
+	"github.com/cove-sandbox/cove/internal/testkit/program"
 )
 
 // startTime is how long a server may take to be ready. What is slow is a loaded machine.
 const startTime = 2 * time.Minute
 
-var built struct {
-	once sync.Once
-	path string
-	dir  string
-	err  error
-	said []byte
-}
-
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if built.dir != "" {
-		if err := os.RemoveAll(built.dir); err != nil {
-			code = 1
-		}
-	}
-	os.Exit(code)
-}
-
-// executable is the program cove as users have it, built once for all tests here.
-// COVE_TEST_COVE names one that is built already.
-func executable(t *testing.T) string {
-	t.Helper()
-	built.once.Do(func() {
-		if built.path = os.Getenv("COVE_TEST_COVE"); built.path != "" {
-			return
-		}
-		if built.dir, built.err = os.MkdirTemp("", "cove-sdk"); built.err != nil { //nolint:usetesting // it is for all tests
-			return
-		}
-		built.path = filepath.Join(built.dir, "cove")
-		cmd := exec.Command("go", "build", "-buildvcs=false", "-o", built.path, "./cmd/cove")
-		cmd.Dir = ".."
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-		built.said, built.err = cmd.CombinedOutput()
-	})
-	if built.err != nil {
-		t.Fatalf("build cove: %v\n%s", built.err, built.said)
-	}
-	return built.path
-}
+func TestMain(m *testing.M) { program.Main(m) }
 
 // server is a running cove serve.
 type server struct {
@@ -81,7 +41,7 @@ func (s *server) env() []string {
 // serve runs a server of its own, with a provider and more settings, until the test ends.
 func serve(t *testing.T, provider string, settings ...string) *server {
 	t.Helper()
-	s := &server{home: filepath.Join(shortDir(t), "home"), program: executable(t)}
+	s := &server{home: filepath.Join(shortDir(t), "home"), program: program.Cove(t)}
 	s.given = append(plain(), append(settings, "COVE_HOME="+s.home, "SANDBOX_PROVIDER="+provider, "POOL_SIZE=0", "MSB_MAX_TOTAL_MEMORY_MB=67108864", "COVE_LOG_LEVEL=error")...)
 	t.Cleanup(func() {
 		s.end(syscall.SIGTERM)

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cove-sandbox/cove/internal/testkit/program"
+	"github.com/cove-sandbox/cove/internal/testkit/tier"
 	"github.com/cove-sandbox/cove/provider/providertest"
 )
 
@@ -14,12 +16,13 @@ import (
 // clean folder, as a user does, and runs the lines of the pages there, in local mode:
 // nothing else is installed or started.
 func TestTypeScriptLocal(t *testing.T) {
+	tier.Full(t, "TestReadme/JavaScript installs the package and starts cove")
 	needProvider(t, "local")
 	tree := providertest.Needs(t, "sdks", "COVE_TEST_TYPESCRIPT")
 	dir, bin := shortDir(t), filepath.Join(tree, "bin")
 	node := filepath.Join(bin, "node")
 	tools := append(plain(), "PATH="+bin+":"+os.Getenv("PATH"), "HOME="+dir)
-	carrier := strings.TrimSpace(run(t, tools, "typescript", node, "platform.mjs", executable(t), dir))
+	carrier := strings.TrimSpace(run(t, tools, "typescript", node, "platform.mjs", program.Cove(t), dir))
 	install := []string{"npm", "install", "--offline", "--ignore-scripts", "--no-audit", "--no-fund"}
 	if err := os.WriteFile(filepath.Join(dir, "package.json"), []byte(`{"private": true, "type": "module"}`), 0o600); err != nil {
 		t.Fatal(err)

@@ -4,16 +4,17 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	_ "github.com/cove-sandbox/cove/internal/cli" // a change to the server runs these tests again
+	"github.com/cove-sandbox/cove/internal/testkit/program"
+	"github.com/cove-sandbox/cove/internal/testkit/tier"
 	"github.com/cove-sandbox/cove/provider/providertest"
 )
 
@@ -47,12 +48,20 @@ func TestSource(t *testing.T) {
 	}
 }
 
+// gate names the tests that the gate has, by a pattern, of each suite.
+var gate = map[string]string{
+	"walk":    "from the link to a plot and a terminal in eight steps",
+	"reach":   ".",
+	"hostile": "^in |has no way out|cannot reach the console",
+	"faults":  "a wrong key|a link that was used",
+}
+
 // TestConsole opens the console in a browser, a file of tests at a time. They start
 // the servers that they look at, and end them.
 func TestConsole(t *testing.T) {
 	tree := providertest.Needs(t, "console", "COVE_TEST_CONSOLE")
 	browser := providertest.Needs(t, "console", "COVE_TEST_CHROMIUM")
-	env := append(plain(t), "COVE_BIN="+executable(t), "COVE_TEST_CHROMIUM="+browser, "COVE_CONSOLE="+filepath.Join(tree, "console.tar"))
+	env := append(plain(t), "COVE_BIN="+program.Cove(t), "COVE_TEST_CHROMIUM="+browser, "COVE_CONSOLE="+filepath.Join(tree, "console.tar"))
 	if duckdb := os.Getenv("COVE_TEST_DUCKDB"); duckdb != "" {
 		env = append(env, "COVE_DUCKDB="+duckdb)
 	}
@@ -61,9 +70,24 @@ func TestConsole(t *testing.T) {
 		t.Fatalf("there are no tests in %s: %v", tree, err)
 	}
 	for _, suite := range suites {
-		t.Run(strings.TrimSuffix(filepath.Base(suite), ".test.mjs"), func(t *testing.T) {
-			t.Parallel() // each has a server and a browser of its own, and waits for much
-			t.Log(run(t, env, tree, filepath.Join(tree, "bin", "node"), "--test", "--test-reporter=spec", "--test-timeout=300000", suite))
+		name := strings.TrimSuffix(filepath.Base(suite), ".test.mjs")
+		t.Run(name, func(t *testing.T) {
+			words := []string{filepath.Join(tree, "bin", "node"), "--test", "--test-reporter=spec", "--test-timeout=300000", suite}
+			if testing.Short() {
+				only := gate[name]
+				if only == "" {
+					tier.Full(t, "walk signs in and opens a sandbox; in reach and hostile, content of a sandbox attacks the console")
+				}
+				words = slices.Insert(words, 1, "--test-name-pattern="+only)
+			}
+			if name != "looks" { // which counts frames: the others wait until it has ended
+				t.Parallel() // each has a server and a browser of its own, and waits for much
+			}
+			said := run(t, env, tree, words...)
+			if testing.Short() && strings.Contains(said, " pass 0\n") {
+				t.Errorf("no test has a name like %q", gate[name])
+			}
+			t.Log(said)
 		})
 	}
 }
@@ -107,30 +131,4 @@ func plain(t *testing.T) (env []string) {
 	return append(env, "TMPDIR="+dir, "HOME="+dir)
 }
 
-// programs is where executable puts what it builds.
-var programs string
-
-func TestMain(m *testing.M) {
-	var err error
-	if programs, err = os.MkdirTemp("", "cove-web"); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	code := m.Run()
-	if err := os.RemoveAll(programs); err != nil {
-		code = 1
-	}
-	os.Exit(code)
-}
-
-// executable builds the program cove as users have it.
-func executable(t *testing.T) string {
-	t.Helper()
-	path := filepath.Join(programs, "cove")
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", path, "github.com/cove-sandbox/cove/cmd/cove")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("build cove: %v\n%s", err, out)
-	}
-	return path
-}
+func TestMain(m *testing.M) { program.Main(m) }

@@ -21,12 +21,24 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"golang.org/x/sys/unix"
 
+	"github.com/cove-sandbox/cove/internal/testkit/program"
 	"github.com/cove-sandbox/cove/provider/local"
 )
 
 func TestMain(m *testing.M) {
 	local.Main()
-	testscript.Main(m, map[string]func(){"cove": main})
+	testscript.Main(tests{m}, map[string]func(){"cove": main})
+}
+
+// tests removes what was built for the tests when they have run.
+type tests struct{ *testing.M }
+
+func (m tests) Run() int {
+	code := m.M.Run()
+	if err := program.Remove(); err != nil {
+		return 1
+	}
+	return code
 }
 
 // TestScripts runs testdata/script, each file with a COVE_HOME of its own and

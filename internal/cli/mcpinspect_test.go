@@ -9,12 +9,14 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/cove-sandbox/cove/internal/testkit/tier"
 	"github.com/cove-sandbox/cove/provider/providertest"
 )
 
 // TestInspector lists and calls every tool with the inspector of the MCP project,
 // which starts cove mcp as a client does.
 func TestInspector(t *testing.T) {
+	tier.Full(t, "internal/mcpserver runs the inspector over HTTP")
 	dir := providertest.Needs(t, "sdks", "COVE_TEST_SDKS")
 	b := served(t)
 	id := b.id("sandbox", "create")

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/testkit/tier"
 	"github.com/cove-sandbox/cove/platformtest"
 	"github.com/cove-sandbox/cove/retry"
 )
@@ -11,9 +12,7 @@ import (
 // TestPlatformOfOneNode runs the whole suite on a node that is the only one of its
 // cluster.
 func TestPlatformOfOneNode(t *testing.T) {
-	if testing.Short() {
-		t.Skip("with -short the suite runs through the wrong node alone")
-	}
+	tier.Full(t, "TestPlatformThroughTheWrongNode runs through two nodes")
 	r := newRedis(t)
 	next := settled(t, r.URL(), 400)
 	platformtest.Run(t, func(t *testing.T, o platformtest.Options) platformtest.Harness {
@@ -33,7 +32,7 @@ func TestPlatformThroughTheWrongNode(t *testing.T) {
 		face, owner := newNode(t, r.URL(), prefix, "face"), newNode(t, r.URL(), prefix, "owner")
 		face.o, owner.o = o, o
 		return openHarness(t, face, owner)
-	}, "sessions", "exec", "background", "files", "tar", "watch", "terminal", "output", "contexts", "trials", "snapshots", "ports", "reuse", "idempotency", "list", "runs", "network", "signals", "validation", "blocked", "queue", "paths", "language")
+	}, "sessions", "exec", "background", "files", "tar", "watch", "terminal", "output", "contexts", "trials", "snapshots", "ports", "reuse", "idempotency", "list", "runs", "network", "signals", "validation", "blocked", "queue", "paths")
 }
 
 // harness is the first of some nodes. Where there are others, that one is given no

@@ -12,10 +12,14 @@ import (
 	"github.com/cove-sandbox/cove/internal/clustertest/history"
 )
 
-// TestFaults breaks a cluster for a minute, or for COVE_FAULT_TIME, as COVE_FAULT_SEED
-// says, and has the history checked. make fault runs it for five minutes.
+// TestFaults breaks a cluster for a minute, in the gate for ten seconds, or for
+// COVE_FAULT_TIME, as COVE_FAULT_SEED says, and has the history checked. make fault
+// runs it for five minutes.
 func TestFaults(t *testing.T) {
 	seed, length := uint64(21), time.Minute // the same plan each time; make fault has others
+	if testing.Short() {
+		seed, length = 5, 10*time.Second // a node loses power until its lease has run out, another one Redis
+	}
 	if text := os.Getenv("COVE_FAULT_SEED"); text != "" {
 		var err error
 		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {

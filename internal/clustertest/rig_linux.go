@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cove-sandbox/cove/internal/testkit/program"
 	"github.com/cove-sandbox/cove/provider/providertest"
 )
 
@@ -52,9 +53,9 @@ func Start(t *testing.T, c Config) *Rig {
 	if os.Getuid() != 0 {
 		lacks(t, "only root can make networks for the nodes of a cluster")
 	}
-	for _, program := range []string{"ip", "redis-server"} {
-		if _, err := exec.LookPath(program); err != nil {
-			lacks(t, "there is no program %s; run make test, which installs it where it can", program)
+	for _, name := range []string{"ip", "redis-server"} {
+		if _, err := exec.LookPath(name); err != nil {
+			lacks(t, "there is no program %s; run make test, which installs it where it can", name)
 		}
 	}
 	dir := t.TempDir() // first, so that it goes last
@@ -72,10 +73,10 @@ func Start(t *testing.T, c Config) *Rig {
 	if err := r.redis.start(t.Context()); err != nil {
 		t.Fatalf("redis: %v", err)
 	}
-	program := executable(t)
+	cove := program.Cove(t)
 	for _, m := range network.members[:c.Nodes] {
 		home := filepath.Join(dir, m.name)
-		n := &node{member: m, program: program, home: home, log: filepath.Join(c.Logs, m.name+".log"), ask: r.ask, tell: t.Logf}
+		n := &node{member: m, program: cove, home: home, log: filepath.Join(c.Logs, m.name+".log"), ask: r.ask, tell: t.Logf}
 		n.env = r.environment(n, c)
 		r.nodes = append(r.nodes, n)
 	}
@@ -124,21 +125,6 @@ func (r *Rig) environment(n *node, c Config) []string {
 		all = append(all, name+"="+env[name])
 	}
 	return all
-}
-
-// executable is the program of the nodes: COVE_TEST_COVE, or one that is built here.
-func executable(t *testing.T) string {
-	t.Helper()
-	if path := os.Getenv("COVE_TEST_COVE"); path != "" {
-		return path
-	}
-	path := filepath.Join(t.TempDir(), "cove")
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", path, "github.com/cove-sandbox/cove/cmd/cove")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("build cove: %v\n%s", err, out)
-	}
-	return path
 }
 
 // close ends the sessions and the nodes as an operator would, then whatever is left, of

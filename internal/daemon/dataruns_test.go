@@ -7,6 +7,7 @@ import (
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/internal/daemon"
 	"github.com/cove-sandbox/cove/internal/daemon/daemontest"
+	"github.com/cove-sandbox/cove/internal/testkit/tier"
 	"github.com/cove-sandbox/cove/platformtest/dataruns"
 	"github.com/cove-sandbox/cove/provider/providertest"
 )
@@ -48,9 +49,12 @@ func TestDataRuns(t *testing.T) {
 	daemontest.NeedDuckDB(t)
 	for name, provider := range dataProviders() {
 		t.Run(name, func(t *testing.T) {
+			if name != "local" {
+				tier.Full(t, "local answers the same queries")
+			}
 			d := provider(t)
 			d.Provider = name
-			dataruns.Run(t, d.Open)
+			dataruns.Run(t, d.Open, tier.Pick([]string{"acceptance", "faults", "grants"})...)
 		})
 	}
 }

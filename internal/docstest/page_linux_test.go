@@ -17,6 +17,8 @@ import (
 
 	_ "github.com/cove-sandbox/cove/internal/cli" // a change to what the pages run runs them again
 	"github.com/cove-sandbox/cove/internal/docstest"
+	"github.com/cove-sandbox/cove/internal/testkit/program"
+	"github.com/cove-sandbox/cove/internal/testkit/tier"
 )
 
 const (
@@ -32,23 +34,16 @@ func TestPages(t *testing.T) {
 		t.Fatalf("become the reaper of what pages start: %v", err)
 	}
 	bin := t.TempDir()
-	build(t, bin)
+	if err := os.Symlink(program.Cove(t), filepath.Join(bin, "cove")); err != nil {
+		t.Fatal(err)
+	}
 	for _, page := range pages(t) {
-		t.Run(filepath.Base(page), func(t *testing.T) { runPage(t, page, bin) })
-	}
-}
-
-func build(t *testing.T, bin string) {
-	t.Helper()
-	args := []string{"build", "-buildvcs=false", "-o", filepath.Join(bin, "cove")}
-	if mode := testing.CoverMode(); mode != "" {
-		args = append(args, "-cover", "-covermode="+mode, "-coverpkg=./...")
-	}
-	cmd := exec.CommandContext(t.Context(), "go", append(args, "./cmd/cove")...)
-	cmd.Dir = root
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("build cove: %v\n%s", err, out)
+		t.Run(filepath.Base(page), func(t *testing.T) {
+			if name := filepath.Base(page); name != "README.md" && name != "quickstart.md" {
+				tier.Full(t, "the README and the quick start run in the gate")
+			}
+			runPage(t, page, bin)
+		})
 	}
 }
 

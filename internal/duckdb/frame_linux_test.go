@@ -13,6 +13,7 @@ import (
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/internal/duckdb"
 	"github.com/cove-sandbox/cove/internal/kernel"
+	"github.com/cove-sandbox/cove/internal/testkit/tier"
 	"github.com/cove-sandbox/cove/provider/alltest"
 	"github.com/cove-sandbox/cove/provider/providertest"
 )
@@ -48,6 +49,7 @@ print(sorted(n for n in globals() if not n.startswith("_")), __import__("glob").
 // TestProvidersFrames: rows become frames of the same types in every sandbox whose
 // Python has pandas, whatever its version.
 func TestProvidersFrames(t *testing.T) {
+	tier.Full(t, "TestProviders covers the same calls without frames")
 	want, err := os.ReadFile("testdata/every.golden")
 	if err != nil {
 		t.Fatal(err)

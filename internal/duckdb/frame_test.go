@@ -13,6 +13,7 @@ import (
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/internal/duckdb"
 	"github.com/cove-sandbox/cove/internal/duckdb/ask"
+	"github.com/cove-sandbox/cove/internal/testkit/program"
 )
 
 // TestSave: the file that DuckDB writes is the one that Python reads.
@@ -109,7 +110,7 @@ func pandas(t *testing.T) string {
 // and without NULL, and no value is lost.
 func TestFrameTypes(t *testing.T) {
 	python, file := pandas(t), t.TempDir()+"/f"
-	if out, err := exec.CommandContext(t.Context(), python, "testdata/npz.py", file).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), python, program.Input(t, "testdata/npz.py"), file).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	show := duckdb.FrameCode("f", file) + "\nfor i, n in enumerate(f.columns):\n    print(n, f.dtypes.iloc[i], [str(v) for v in f.iloc[:, i]])"

@@ -16,6 +16,7 @@ import (
 
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/internal/duckdb"
+	"github.com/cove-sandbox/cove/internal/testkit/tier"
 )
 
 // script makes an executable of ours that is small.
@@ -178,6 +179,7 @@ func TestPutFails(t *testing.T) {
 
 // TestAtPuts: a place where nothing is mounted gets the executable, once.
 func TestAtPuts(t *testing.T) {
+	tier.Full(t, "TestPut and TestPutPacked put small executables; this one takes DuckDB")
 	d, in := duckdb.New(realTool(t), duckdb.Limits{}), newHost(t)
 	place := cove.RunSandbox{Sandbox: hostSandbox{in, puppetSandbox{}}, Keep: &sync.Map{}}
 	for range 2 {

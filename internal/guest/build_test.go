@@ -10,14 +10,13 @@ import (
 	"testing"
 
 	"github.com/cove-sandbox/cove/internal/guest"
+	"github.com/cove-sandbox/cove/internal/testkit/tier"
 )
 
 // TestBuild shows that the executable that make build makes has a lean agent
 // inside that works.
 func TestBuild(t *testing.T) {
-	if testing.Short() {
-		t.Skip("building takes a while")
-	}
+	tier.Full(t, "every test of provider/local uses the agent; this one builds it for other machines")
 	file := filepath.Join(t.TempDir(), "cove")
 	if out, err := exec.CommandContext(t.Context(), "../../scripts/build.sh", file).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

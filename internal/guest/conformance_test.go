@@ -6,10 +6,12 @@ import (
 	"context"
 	"iter"
 	"os"
+	"slices"
 	"sync"
 	"testing"
 
 	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/testkit/tier"
 	"github.com/cove-sandbox/cove/provider/providertest"
 )
 
@@ -81,14 +83,17 @@ func TestConformance(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can become another user inside")
 	}
-	for name, framed := range map[string]bool{"descriptors": false, "framed": true} {
-		t.Run(name, func(t *testing.T) {
-			providertest.Run(t, func(t *testing.T) cove.Provider {
-				return &thin{t: t, at: place{framed: framed, namespaces: true, user: true}, boxes: map[cove.ID]*thinBox{}}
-			}, "exec", "streams", "files", "names", "writes", "list", "watch", "archive", "hostile_archive", "signals", "timeouts",
-				"kill", "background", "terminal", "concurrency", "dial", "usage")
-		})
+	framed := func(framed bool) func(t *testing.T) cove.Provider {
+		return func(t *testing.T) cove.Provider {
+			return &thin{t: t, at: place{framed: framed, namespaces: true, user: true}, boxes: map[cove.ID]*thinBox{}}
+		}
 	}
+	all := []string{"exec", "streams", "files", "names", "writes", "list", "watch", "archive", "hostile_archive", "signals", "timeouts",
+		"kill", "background", "terminal", "concurrency", "dial", "usage"}
+	t.Run("framed", func(t *testing.T) { providertest.Run(t, framed(true), all...) })
+	// The other transports carry the same messages.
+	some := tier.Pick([]string{"exec", "streams", "files", "kill", "terminal", "dial"}, all...)
+	t.Run("descriptors", func(t *testing.T) { providertest.Run(t, framed(false), some...) })
 	var mu sync.Mutex
 	streets := map[string]*street{}
 	// open is a provider on what an earlier one of the same test left.
@@ -104,8 +109,7 @@ func TestConformance(t *testing.T) {
 	}
 	t.Run("doors", func(t *testing.T) {
 		providertest.Run(t, func(t *testing.T) cove.Provider { return open(t) },
-			"exec", "streams", "files", "names", "writes", "list", "watch", "archive", "hostile_archive", "signals", "timeouts",
-			"kill", "background", "terminal", "concurrency", "dial", "usage", "attach", "resume")
+			slices.Concat(some, []string{"attach", "resume"})...)
 	})
 	t.Run("ways out", func(t *testing.T) {
 		providertest.Run(t, func(t *testing.T) cove.Provider {

@@ -15,12 +15,14 @@ import (
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/internal/guest"
 	"github.com/cove-sandbox/cove/internal/guest/agent"
+	"github.com/cove-sandbox/cove/internal/testkit/tier"
 )
 
 // TestForeign runs the agent of another architecture under an emulator, and
 // this machine's programs below it where the emulator can start any: older ones
 // lack calls for that.
 func TestForeign(t *testing.T) {
+	tier.Full(t, "TestConformance uses the agent of this machine; this one runs the agent for arm64 in an emulator")
 	if runtime.GOARCH == "arm64" {
 		t.Skip("the agent for arm64 is at home here")
 	}

@@ -279,19 +279,22 @@ func launch(t testing.TB, p place, change ...func(*guest.Options)) (int, guest.O
 	return fds[0], opts, cmd, errs
 }
 
-// leanAgent is the agent as it is shipped, kept in memory: nothing of it is left
-// on disk.
+// leanAgent is the agent as it is shipped, kept in memory: the one that COVE_TEST_AGENT
+// names, or one that is built here.
 var leanAgent = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "cove-agent-*")
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	file := filepath.Join(dir, agent.Name)
-	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", file, "../../cmd/cove-agent")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("%w: %s", err, out)
+	file := os.Getenv("COVE_TEST_AGENT")
+	if file == "" {
+		dir, err := os.MkdirTemp("", "cove-agent-*")
+		if err != nil {
+			return "", err
+		}
+		defer func() { _ = os.RemoveAll(dir) }()
+		file = filepath.Join(dir, agent.Name)
+		cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", file, "../../cmd/cove-agent")
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return "", fmt.Errorf("%w: %s", err, out)
+		}
 	}
 	image, err := os.ReadFile(file)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/internal/talk/talktest"
+	"github.com/cove-sandbox/cove/internal/testkit/tier"
 )
 
 // nodejs is a Node that the driver is tested on.
@@ -31,12 +32,15 @@ func nodes(t *testing.T, test func(t *testing.T, js nodejs)) {
 		"24":   {24, filepath.Join(fetched, "24/bin")},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if js.major != 0 {
+				tier.Full(t, "the Node of the host runs the same test")
+			}
 			t.Parallel()
 			if _, err := os.Stat(filepath.Join(js.bin, "node")); err != nil {
 				if slices.Contains(strings.Split(os.Getenv("COVE_REQUIRE"), ","), "node") {
-					t.Fatalf("COVE_REQUIRE names node, and: %v; scripts/setup.sh test fetches it", err)
+					t.Fatalf("COVE_REQUIRE names node, and: %v; scripts/setup.sh test-all fetches it", err)
 				}
-				t.Skipf("%v; scripts/setup.sh test fetches it", err)
+				t.Skipf("%v; scripts/setup.sh test-all fetches it", err)
 			}
 			test(t, js)
 		})

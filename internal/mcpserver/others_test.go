@@ -16,14 +16,15 @@ import (
 	"testing"
 
 	"github.com/cove-sandbox/cove/internal/mcpserver"
+	"github.com/cove-sandbox/cove/internal/testkit/program"
 	"github.com/cove-sandbox/cove/provider/providertest"
 )
 
 // node runs a program of the MCP project, and returns its exit code and output.
-func node(t *testing.T, program string, args ...string) (int, string, string) {
+func node(t *testing.T, tool string, args ...string) (int, string, string) {
 	t.Helper()
 	dir, home := providertest.Needs(t, "sdks", "COVE_TEST_SDKS"), t.TempDir()
-	cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "bin", "node"), append([]string{filepath.Join(dir, "mcp", "node_modules", ".bin", program)}, args...)...)
+	cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "bin", "node"), append([]string{filepath.Join(dir, "mcp", "node_modules", ".bin", tool)}, args...)...)
 	cmd.Dir = home
 	cmd.Env = append(os.Environ(), "HOME="+home, "MCP_CATALOG_PATH="+filepath.Join(home, "mcp.json"), "NO_COLOR=1")
 	var out, errs bytes.Buffer
@@ -112,7 +113,7 @@ func TestConformance(t *testing.T) {
 		open.CloseClientConnections()
 		open.Close()
 	}()
-	expected, err := filepath.Abs(filepath.Join("testdata", "conformance.yaml"))
+	expected, err := filepath.Abs(program.Input(t, "testdata/conformance.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}

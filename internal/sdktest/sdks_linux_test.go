@@ -22,6 +22,8 @@ import (
 	"github.com/cove-sandbox/cove/internal/daemon"
 	"github.com/cove-sandbox/cove/internal/daemon/daemontest"
 	"github.com/cove-sandbox/cove/internal/sdktest"
+	"github.com/cove-sandbox/cove/internal/testkit/program"
+	"github.com/cove-sandbox/cove/internal/testkit/tier"
 	"github.com/cove-sandbox/cove/provider/local"
 	"github.com/cove-sandbox/cove/provider/providertest"
 )
@@ -51,9 +53,42 @@ var sdks = []sdk{
 	{"py-old", "domain"},
 }
 
+// TestNewestSDKs runs some of the cases with the newest SDK of each language, one in
+// each mode.
+func TestNewestSDKs(t *testing.T) {
+	trees := providertest.Needs(t, "sdks", "COVE_TEST_SDKS")
+	for _, s := range []sdk{{"js-new", "url"}, {"py-new", "domain"}} {
+		t.Run(s.mode+"/"+s.tree, func(t *testing.T) {
+			t.Parallel()
+			const cases = smoke + ",connect,list,kill,wrong_key,other_tenant,unknown_sandbox,run_fail,list_dir,code_error"
+			wantPassed(t, cases, play(t, trees, s, serveMode(t, s.mode), cases))
+		})
+	}
+}
+
+// wantPassed wants each of the cases to have passed.
+func wantPassed(t *testing.T, cases string, lines map[string]sdktest.Line) {
+	t.Helper()
+	for name := range strings.SplitSeq(cases, ",") {
+		if l := lines[name]; l.Status != sdktest.Pass {
+			t.Errorf("%s: %s %s", name, l.Status, l.Why)
+		}
+	}
+}
+
+// serveMode runs a server that an SDK finds in a mode.
+func serveMode(t *testing.T, mode string) served {
+	t.Helper()
+	if mode == "url" {
+		return serveURL(t, "local")
+	}
+	return serveDomain(t)
+}
+
 // TestSDKs runs every case with every SDK, and compares the table of what works with
 // docs/compat.md.
 func TestSDKs(t *testing.T) {
+	tier.Full(t, "TestNewestSDKs runs some cases with the newest SDKs; internal/e2bapi has tests of every route")
 	trees := providertest.Needs(t, "sdks", "COVE_TEST_SDKS")
 	some := os.Getenv("CASES") // for who works on one
 	columns := make([]sdktest.Column, len(sdks))
@@ -62,13 +97,7 @@ func TestSDKs(t *testing.T) {
 			columns[i].Title = title(t, s.tree, s.mode)
 			t.Run(s.mode+"/"+s.tree, func(t *testing.T) {
 				t.Parallel()
-				var at served
-				if s.mode == "url" {
-					at = serveURL(t, "local")
-				} else {
-					at = serveDomain(t)
-				}
-				columns[i].Lines = play(t, trees, s, at, some)
+				columns[i].Lines = play(t, trees, s, serveMode(t, s.mode), some)
 				for _, p := range columns[i].Problems() {
 					if some == "" || !strings.HasSuffix(p, sdktest.DidNotRun) {
 						t.Error(p)
@@ -87,15 +116,12 @@ const smoke = "create,run,run_timeout,background,write,read,watch,run_code,pause
 
 // TestGvisor runs some of the cases where sandboxes have a kernel of their own.
 func TestGvisor(t *testing.T) {
+	tier.Full(t, "TestNewestSDKs runs the same cases on local; provider/gvisor runs the suite of providers")
 	runsc := providertest.Needs(t, "gvisor", "COVE_TEST_RUNSC")
 	trees := providertest.Needs(t, "sdks", "COVE_TEST_SDKS")
 	at := serveURL(t, "gvisor", "COVE_GVISOR_RUNSC="+runsc)
 	lines := play(t, trees, sdk{"js-new", "url"}, at, smoke)
-	for name := range strings.SplitSeq(smoke, ",") {
-		if l := lines[name]; l.Status != sdktest.Pass {
-			t.Errorf("%s: %s %s", name, l.Status, l.Why)
-		}
-	}
+	wantPassed(t, smoke, lines)
 }
 
 // served is a server, as an SDK is told of it.
@@ -147,7 +173,7 @@ func play(t *testing.T, trees string, s sdk, at served, only string) map[string]
 	t.Helper()
 	ctx, cancel := context.WithTimeoutCause(t.Context(), columnTime, errors.New("the cases take too long"))
 	defer cancel()
-	cmd := program(ctx, t, trees, s)
+	cmd := runCases(ctx, t, trees, s)
 	cmd.Env = append(slices.Clone(at.env), "CASES="+only, "CASES_MODE="+s.mode, "CASES_DOCKER="+os.Getenv("COVE_TEST_DOCKER_HOST"),
 		"PATH=/usr/local/bin:/usr/bin:/bin", "HOME="+t.TempDir(), "LANG=C.UTF-8", "PYTHONDONTWRITEBYTECODE=1")
 	if at.resolv != "" {
@@ -176,11 +202,11 @@ func play(t *testing.T, trees string, s sdk, at served, only string) map[string]
 	return lines
 }
 
-// program is the one that runs the cases of an SDK, as one who has installed it would.
-func program(ctx context.Context, t *testing.T, trees string, s sdk) *exec.Cmd {
+// runCases is the program that runs the cases of an SDK, as a user who has installed it would.
+func runCases(ctx context.Context, t *testing.T, trees string, s sdk) *exec.Cmd {
 	t.Helper()
 	if !s.js() {
-		return exec.CommandContext(ctx, filepath.Join(trees, s.tree, "bin", "python3"), "testdata/py/main.py")
+		return exec.CommandContext(ctx, filepath.Join(trees, s.tree, "bin", "python3"), filepath.Join(program.Input(t, "testdata/py"), "main.py"))
 	}
 	// Node looks for packages beside the program, so that this is a folder with both.
 	dir := t.TempDir()

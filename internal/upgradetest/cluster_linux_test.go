@@ -78,7 +78,7 @@ func newCluster(t *testing.T, settings ...string) *cluster {
 // needsLocal skips a test where no local sandboxes can be made.
 func needsLocal(t *testing.T) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), program(t, older), "doctor", "--json")
+	cmd := exec.CommandContext(t.Context(), executable(t, older), "doctor", "--json")
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "COVE_HOME=" + t.TempDir()}
 	out, err := cmd.Output()
 	for line := range bytes.Lines(out) {
@@ -151,7 +151,7 @@ func (c *cluster) cove(version string, at *node, args ...string) (out string, co
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(c.t.Context(), 2*patience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, program(c.t, version), args...)
+	cmd := exec.CommandContext(ctx, executable(c.t, version), args...)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + c.dir, "COVE_HOME=" + filepath.Join(c.dir, "cli"), "COVE_URL=" + at.url(), "COVE_API_KEY=" + c.key}
 	both, err := cmd.CombinedOutput()
 	if exit, ok := errors.AsType[*exec.ExitError](err); err != nil && (!ok || exit.ExitCode() < 0) {

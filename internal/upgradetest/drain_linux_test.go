@@ -9,6 +9,7 @@ import (
 
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/internal/bucket/s3test"
+	"github.com/cove-sandbox/cove/internal/testkit/tier"
 )
 
 // archives runs a test with each place where nodes can share archives.
@@ -17,6 +18,7 @@ func archives(t *testing.T, test func(t *testing.T, settings ...string)) {
 		test(t, "COVE_ARCHIVE_URL=file://"+filepath.Join(t.TempDir(), "archives"))
 	})
 	t.Run("s3", func(t *testing.T) {
+		tier.Full(t, "the same with a folder; internal/archive and internal/bucket have tests with S3")
 		s := s3test.Start(t, os.Getenv("COVE_TEST_S3"))
 		test(t, "COVE_ARCHIVE_URL="+s.URL(s.Address, "cove"), "COVE_ARCHIVE_ACCESS_KEY="+s3test.AccessKey, "COVE_ARCHIVE_SECRET_KEY="+s3test.SecretKey)
 	})
@@ -25,6 +27,7 @@ func archives(t *testing.T, test func(t *testing.T, settings ...string)) {
 // TestDrain empties a node: what can move is stopped as soon as it is idle and starts
 // elsewhere with all its files, what cannot stays and is served.
 func TestDrain(t *testing.T) {
+	tier.Full(t, "TestLoss moves sessions between nodes; internal/cluster has tests of drains")
 	archives(t, func(t *testing.T, settings ...string) {
 		c := newCluster(t, settings...)
 		n1, n2, n3 := c.node("n1"), c.node("n2"), c.node("n3")

@@ -10,6 +10,9 @@ import (
 // TestLoss kills a node. What was stopped there and can move starts elsewhere with its
 // files; all else that it had is lost, also after it is back.
 func TestLoss(t *testing.T) {
+	if testing.Short() {
+		t.Parallel() // each test of the gate has a cluster of its own, and waits for leases
+	}
 	archives(t, func(t *testing.T, settings ...string) {
 		c := newCluster(t, settings...)
 		n2, n3 := c.node("n2"), c.node("n3")
@@ -74,6 +77,9 @@ func answersAt(t *testing.T, c *cluster, at *node, id cove.ID, home, look string
 // TestStartAtOnce has many start a session that is nobody's, through two nodes at the
 // same time. There is one sandbox.
 func TestStartAtOnce(t *testing.T) {
+	if testing.Short() {
+		t.Parallel() // each test of the gate has a cluster of its own, and waits for leases
+	}
 	c := newCluster(t, "COVE_ARCHIVE_URL=file://"+t.TempDir())
 	s, err := c.node("n1").client.Sessions().Open(t.Context(), cove.OpenRequest{Spec: small(true)})
 	if err != nil {
@@ -81,7 +87,11 @@ func TestStartAtOnce(t *testing.T) {
 	}
 	home := s.Node
 	c.sh(c.node(home), s.ID, "echo kept >kept")
-	for range 3 {
+	rounds := 3
+	if testing.Short() {
+		rounds = 1
+	}
+	for range rounds {
 		c.must(c.node("n1"), "node", "drain", home)
 		c.awaitReleased(s.ID)
 		next := startAtOnce(t, c, s.ID, home)
@@ -156,6 +166,9 @@ func (c *cluster) awaitSandboxes(home string) {
 // TestCordonOutlivesTheDirectory has Redis forget all. A node that is being drained
 // still is.
 func TestCordonOutlivesTheDirectory(t *testing.T) {
+	if testing.Short() {
+		t.Parallel() // each test of the gate has a cluster of its own, and waits for leases
+	}
 	c := newCluster(t, "COVE_ARCHIVE_URL=file://"+t.TempDir())
 	c.must(c.node("n2"), "node", "drain", "n1")
 	before := c.ls(c.node("n1"))["n1"].Seen

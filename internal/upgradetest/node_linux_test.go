@@ -46,8 +46,8 @@ func (n *node) start(t *testing.T, version string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = log.Close() }()                // the server has its own
-	cmd := exec.Command(program(t, version), "serve") // without a context: it ends by signals, which are what this is about
+	defer func() { _ = log.Close() }()                   // the server has its own
+	cmd := exec.Command(executable(t, version), "serve") // without a context: it ends by signals, which are what this is about
 	cmd.Env, cmd.Stdout, cmd.Stderr = n.env, log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {

@@ -13,12 +13,15 @@ import (
 
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/client"
+	"github.com/cove-sandbox/cove/internal/testkit/program"
+	"github.com/cove-sandbox/cove/internal/testkit/tier"
 	"github.com/cove-sandbox/cove/provider/providertest"
 )
 
 // TestAutoRetry kills a node under sessions of clients that open anew what is lost, in
 // Go and in Python. They go on elsewhere, and the answer says so, once.
 func TestAutoRetry(t *testing.T) {
+	tier.Full(t, "package retry, and the scenarios in sdk, open anew what was lost")
 	c := newCluster(t)
 	n1, n2 := c.node("n1"), c.node("n2")
 	undo := c.only("n2")
@@ -87,10 +90,10 @@ func startScript(t *testing.T, c *cluster, at *node) *script {
 		t.Fatal(err)
 	}
 	s := &script{err: &strings.Builder{}}
-	cmd := exec.CommandContext(t.Context(), python, "testdata/lost.py")
+	cmd := exec.CommandContext(t.Context(), python, program.Input(t, "testdata/lost.py"))
 	cmd.Env = []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + c.dir, "COVE_URL=" + at.url(), "COVE_API_KEY=" + c.key,
-		"PYTHONPATH=" + src, "PYTHONDONTWRITEBYTECODE=1", "PYTHONWARNINGS=ignore", // the version is none
+		"PYTHONPATH=" + program.Input(t, src), "PYTHONDONTWRITEBYTECODE=1", "PYTHONWARNINGS=ignore", // the version is none
 	}
 	cmd.Stderr = s.err
 	out, err := cmd.StdoutPipe()

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/testkit/tier"
 	"github.com/cove-sandbox/cove/provider/docker"
 	"github.com/cove-sandbox/cove/provider/gvisor"
 	"github.com/cove-sandbox/cove/provider/local"
@@ -36,15 +37,15 @@ var providers = map[string]func(t *testing.T, agent string) (cove.Provider, erro
 // afterwards.
 func Each(t *testing.T, test func(t *testing.T, p cove.Provider)) {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("with -short no sandbox is made")
-	}
 	if os.Getuid() != 0 {
 		t.Skip("volumes of others' files and bounds on memory need root")
 	}
 	agent := agent(t)
 	for name, open := range providers {
 		t.Run(name, func(t *testing.T) {
+			if name != "local" {
+				tier.Full(t, "local runs the same test")
+			}
 			p, err := open(t, agent)
 			if err != nil {
 				t.Fatal(err)

@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/testkit/tier"
 	"github.com/cove-sandbox/cove/provider/docker"
 	"github.com/cove-sandbox/cove/provider/providertest"
 )
@@ -74,6 +75,7 @@ func TestComposeFile(t *testing.T) {
 // TestConformanceTLS is a part of the suite on an engine in a container, spoken to
 // with TLS. The container is given what the compose file gives it.
 func TestConformanceTLS(t *testing.T) {
+	tier.Full(t, "TestConformance reaches an engine by its socket; TLS is a setting of the same client")
 	outer := engineAt(t, "COVE_TEST_DOCKER_HOST")
 	if !strings.HasPrefix(outer.Host, "unix://") || os.Getuid() != 0 {
 		t.Skip("only root can put an engine into a container of this machine")

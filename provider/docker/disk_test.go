@@ -23,6 +23,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/testkit/tier"
 	"github.com/cove-sandbox/cove/provider/docker"
 	"github.com/cove-sandbox/cove/provider/providertest"
 )
@@ -43,16 +44,18 @@ func (o onDisk) Probe(ctx context.Context) (cove.Capabilities, error) {
 
 // TestConformanceDisk is a part of the suite with workspaces on disk, without quotas.
 func TestConformanceDisk(t *testing.T) {
+	tier.Full(t, "TestDisk and TestDiskSize use workspaces on disk")
 	engineAt(t, "COVE_TEST_DOCKER_HOST")
 	providertest.Run(t, func(t *testing.T) cove.Provider {
 		cfg := engineAt(t, "COVE_TEST_DOCKER_HOST")
 		cfg.Egress.World = &world{web()}
 		return onDisk{outward{openAt(t, cfg)}}
-	}, "spec", "snapshot", "fork", "prepare", "attach", "usage")
+	}, "spec", "snapshot", "prepare", "attach", "usage")
 }
 
 // TestDiskOnPodman is about an engine that gives volumes to who uses them first.
 func TestDiskOnPodman(t *testing.T) {
+	tier.Full(t, "TestDisk uses Docker")
 	cfg := engineAt(t, "COVE_TEST_PODMAN_HOST")
 	p := openAt(t, cfg)
 	t.Cleanup(func() { _ = p.Close() })

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -21,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) {
 	if escape.Summoned(os.Args) {
-		os.Exit(escape.Main(os.Args[1:]))
+		syscall.Exit(escape.Main(os.Args[1:])) // at once: the race detector would sleep first
 	}
 	linuxtest.Main(m, map[string]linuxtest.Func{"tests": linuxtest.Tests})
 }
@@ -67,6 +68,7 @@ func engineAt(t *testing.T, variable string) docker.Config {
 		}
 		t.Skip(caps.Why + ": " + caps.Remedy)
 	}
+	_ = os.Getenv("COVE_TEST_RUNSC") // a runtime of the engine is an input of the test
 	agent, err := leanAgent()
 	if err != nil {
 		t.Fatalf("build the agent: %v", err)

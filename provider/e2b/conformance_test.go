@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/testkit/tier"
 	"github.com/cove-sandbox/cove/provider/e2b"
 	"github.com/cove-sandbox/cove/provider/e2b/e2btest"
 	"github.com/cove-sandbox/cove/provider/providertest"
@@ -66,18 +67,17 @@ func at(t *testing.T, s *e2btest.Server, change ...func(*e2b.Config)) *e2b.Provi
 }
 
 func TestConformance(t *testing.T) {
-	providertest.Run(t, func(t *testing.T) cove.Provider { return at(t, cloud(t)) }, groups()...)
+	providertest.Run(t, func(t *testing.T) cove.Provider { return at(t, cloud(t)) },
+		tier.Pick([]string{"lifecycle", "exec", "files", "attach"}, groups()...)...)
 }
 
-// groups are those of the suite that run. The attacker of the battery is this
-// executable, which with the race detector in it is too long to go through E2B's JSON
-// in the time of an attack. What it attacks here are sandboxes of provider local,
-// whose own tests have the battery in any case.
+// groups are all but the attacks: machines of the tests are sandboxes of provider
+// local, whose own tests run them.
 func groups() []string {
 	var names []string
 	for _, c := range providertest.Cases() {
 		name, _, _ := strings.Cut(c, "/")
-		if !slices.Contains(names, name) && (!raced || name != "escape") {
+		if name != "escape" && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}

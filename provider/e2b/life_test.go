@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/testkit/tier"
 	"github.com/cove-sandbox/cove/provider/e2b"
 	"github.com/cove-sandbox/cove/provider/e2b/e2btest"
 	"github.com/cove-sandbox/cove/provider/providertest"
@@ -156,6 +157,7 @@ func TestANetworkThatNobodySpeaksOf(t *testing.T) {
 }
 
 func TestOldServer(t *testing.T) {
+	tier.Full(t, "TestConformance uses the present version of the API")
 	providertest.Run(t, func(t *testing.T) cove.Provider {
 		return at(t, cloud(t, func(c *e2btest.Config) { c.Old = true }))
 	}, "lifecycle", "exec", "attach")

@@ -3,10 +3,12 @@
 package local_test
 
 import (
+	"os"
 	"testing"
 
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/internal/linux/linuxtest"
+	"github.com/cove-sandbox/cove/internal/testkit/tier"
 	"github.com/cove-sandbox/cove/provider/local"
 	"github.com/cove-sandbox/cove/provider/providertest"
 )
@@ -32,7 +34,7 @@ func TestConformanceOnce(t *testing.T) {
 		}
 		providertest.Ready(t, p)
 		return p
-	}, "lifecycle", "spec", "exec", "limits", "kill", "concurrency", "isolation", "usage", "powers", "dial", "prepare", "warm", "solo", "attach", "leaks")
+	}, tier.Pick([]string{"lifecycle", "exec"}, "lifecycle", "spec", "exec", "limits", "kill", "concurrency", "isolation", "usage", "powers", "dial", "prepare", "warm", "solo", "attach", "leaks")...)
 }
 
 // TestConformanceKeeper is about sandboxes that outlive the provider.
@@ -44,10 +46,25 @@ func TestConformanceKeeper(t *testing.T) {
 		}
 		providertest.Ready(t, p)
 		return p
-	}, "lifecycle", "exec", "list", "kill", "concurrency", "isolation", "powers", "terminal", "prepare", "warm", "attach", "resume", "snapshot", "fork", "trial", "egress", "pause", "usage", "leaks")
+	}, tier.Pick([]string{"lifecycle", "attach", "resume"}, "lifecycle", "exec", "list", "kill", "concurrency", "isolation", "powers", "terminal", "prepare", "warm", "attach", "resume", "snapshot", "trial", "egress", "pause", "usage", "leaks")...)
 }
 
-// TestConformanceUser is the whole suite as an ordinary user.
-func TestConformanceUser(t *testing.T) {
-	linuxtest.Again(t, "^(TestConformance|TestConformanceKeeper)$")
+// TestConformanceUser runs the groups of the suite that take another path for an
+// ordinary user.
+func TestConformanceUser(t *testing.T) { linuxtest.Again(t, "^TestConformanceOrdinary$") }
+
+// TestConformanceOrdinary is what [TestConformanceUser] runs.
+func TestConformanceOrdinary(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("it is for an ordinary user")
+	}
+	providertest.Run(t, open, tier.Pick([]string{"lifecycle", "exec", "isolation", "escape"},
+		"lifecycle", "exec", "limits", "volumes", "isolation", "escape", "snapshot", "trial", "egress", "attach", "usage", "leaks")...)
+}
+
+// TestConformanceKeeperUser is about sandboxes of an ordinary user that outlive the
+// provider.
+func TestConformanceKeeperUser(t *testing.T) {
+	tier.Full(t, "TestConformanceKeeper runs as root, and TestKeeperUser as an ordinary user")
+	linuxtest.Again(t, "^TestConformanceKeeper$")
 }

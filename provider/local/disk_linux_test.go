@@ -15,6 +15,7 @@ import (
 
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/internal/linux/linuxtest"
+	"github.com/cove-sandbox/cove/internal/testkit/tier"
 	"github.com/cove-sandbox/cove/provider/local"
 	"github.com/cove-sandbox/cove/provider/providertest"
 )
@@ -35,7 +36,7 @@ func (p onDisk) Probe(ctx context.Context) (cove.Capabilities, error) {
 // TestConformanceDisk is the suite with workspaces on disk.
 func TestConformanceDisk(t *testing.T) {
 	providertest.Run(t, func(t *testing.T) cove.Provider { return onDisk{open(t)} },
-		"spec", "archive", "limits", "usage", "prepare", "leaks", "pause")
+		tier.Pick([]string{"limits", "leaks"}, "spec", "archive", "limits", "usage", "prepare", "leaks", "pause")...)
 }
 
 // small asks for a workspace on disk.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/internal/linux/linuxtest"
+	"github.com/cove-sandbox/cove/internal/testkit/tier"
 	"github.com/cove-sandbox/cove/provider/local"
 	"github.com/cove-sandbox/cove/provider/local/fence"
 	"github.com/cove-sandbox/cove/provider/providertest/escape"
@@ -93,7 +94,10 @@ func TestEscapesOutside(t *testing.T) {
 }
 
 // TestEscapesOutsideUser is the same as an ordinary user.
-func TestEscapesOutsideUser(t *testing.T) { linuxtest.Again(t, "^TestEscapesOutside$") }
+func TestEscapesOutsideUser(t *testing.T) {
+	tier.Full(t, "TestEscapesOutside runs as root")
+	linuxtest.Again(t, "^TestEscapesOutside$")
+}
 
 func TestUnopened(t *testing.T) {
 	for want, errs := range map[cove.Code][]error{

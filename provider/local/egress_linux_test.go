@@ -20,6 +20,7 @@ import (
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/internal/egress"
 	"github.com/cove-sandbox/cove/internal/linux/linuxtest"
+	"github.com/cove-sandbox/cove/internal/testkit/tier"
 	"github.com/cove-sandbox/cove/provider/local"
 	"github.com/cove-sandbox/cove/provider/providertest"
 )
@@ -150,7 +151,10 @@ func allowed(hosts ...string) cove.Network {
 	return cove.Network{Mode: cove.NetworkAllow, Allow: hosts}
 }
 
-func TestEgressUser(t *testing.T) { linuxtest.Again(t, "^TestEgress(Allow|Open|Set|Secrets|Spare)$") }
+func TestEgressUser(t *testing.T) {
+	tier.Full(t, "the same tests run as root")
+	linuxtest.Again(t, "^TestEgress(Allow|Open|Set|Secrets|Spare)$")
+}
 
 func TestEgressAllow(t *testing.T) {
 	p := openOut(t, nil)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/internal/linux/linuxtest"
+	"github.com/cove-sandbox/cove/internal/testkit/tier"
 	"github.com/cove-sandbox/cove/provider/providertest"
 	"github.com/cove-sandbox/cove/provider/providertest/escape"
 )
@@ -32,6 +33,7 @@ func (p furnished) Create(ctx context.Context, id cove.ID, spec cove.Spec) (cove
 
 // TestEscapesFurnished: all that a sandbox can have is no way out of it.
 func TestEscapesFurnished(t *testing.T) {
+	tier.Full(t, "TestEgressBattery runs all attacks where sandboxes have a disk, volumes and a network")
 	providertest.Run(t, func(t *testing.T) cove.Provider {
 		return furnished{onDisk{open(t)}, offered(t, "f")}
 	}, "isolation")
@@ -54,4 +56,7 @@ func TestEscapesFurnished(t *testing.T) {
 }
 
 // TestEscapesFurnishedUser is the same as an ordinary user.
-func TestEscapesFurnishedUser(t *testing.T) { linuxtest.Again(t, "^TestEscapesFurnished$") }
+func TestEscapesFurnishedUser(t *testing.T) {
+	tier.Full(t, "TestConformance runs all attacks as root")
+	linuxtest.Again(t, "^TestEscapesFurnished$")
+}

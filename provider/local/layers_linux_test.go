@@ -12,11 +12,13 @@ import (
 
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/internal/linux/linuxtest"
+	"github.com/cove-sandbox/cove/internal/testkit/tier"
 	"github.com/cove-sandbox/cove/provider/local"
 )
 
 // TestLayersUser is all about layers, as an ordinary user.
 func TestLayersUser(t *testing.T) {
+	tier.Full(t, "the same tests run as root")
 	linuxtest.Again(t, "^TestLayers(Trial|Busy|Snapshot|Copy|Fork|Limits|Hostile|Gone|Deep)")
 }
 

@@ -11,16 +11,18 @@ import (
 
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/internal/kernel"
+	"github.com/cove-sandbox/cove/internal/testkit/tier"
 )
 
 // TestNodes runs TypeScript in sandboxes that have a newer Node than most hosts.
 func TestNodes(t *testing.T) {
+	tier.Full(t, "internal/kernel tests TypeScript with the Node of the host, and TestInterpreters runs Node in sandboxes")
 	p := provider(t, config(t.TempDir()))
 	for _, major := range []string{"22", "24"} {
 		t.Run(major, func(t *testing.T) {
 			bin, err := filepath.EvalSymlinks("../../.cache/node/" + major + "/bin")
 			if err != nil && !slices.Contains(strings.Split(os.Getenv("COVE_REQUIRE"), ","), "node") {
-				t.Skipf("%v; scripts/setup.sh test fetches it", err)
+				t.Skipf("%v; scripts/setup.sh test-all fetches it", err)
 			}
 			must(t, err)
 			bin, err = filepath.Abs(bin)

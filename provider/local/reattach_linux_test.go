@@ -15,12 +15,14 @@ import (
 
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/internal/linux/linuxtest"
+	"github.com/cove-sandbox/cove/internal/testkit/tier"
 	"github.com/cove-sandbox/cove/provider/local"
 )
 
 // TestReattachUser is all about layers after a restart, as an ordinary user, who
 // can pause nothing where there are no control groups for him.
 func TestReattachUser(t *testing.T) {
+	tier.Full(t, "the same tests run as root")
 	linuxtest.Again(t, "^(TestLayersBeyondAKill|TestStepCutShort|TestTrialsOfOneNote|TestSnapshotCutShort|TestSnapshotUnwritable)$")
 }
 

@@ -9,11 +9,15 @@ import (
 
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/internal/linux/linuxtest"
+	"github.com/cove-sandbox/cove/internal/testkit/tier"
 	"github.com/cove-sandbox/cove/provider/local"
 )
 
 // TestConformanceDiskUser is the suite with plain directories.
-func TestConformanceDiskUser(t *testing.T) { linuxtest.Again(t, "^TestConformanceDisk$") }
+func TestConformanceDiskUser(t *testing.T) {
+	tier.Full(t, "TestConformanceDisk runs as root")
+	linuxtest.Again(t, "^TestConformanceDisk$")
+}
 
 // TestSoft: who takes too much is noticed, and does not go on.
 func TestSoft(t *testing.T) {

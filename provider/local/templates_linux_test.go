@@ -16,6 +16,7 @@ import (
 
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/internal/linux/linuxtest"
+	"github.com/cove-sandbox/cove/internal/testkit/tier"
 	"github.com/cove-sandbox/cove/provider/local"
 	"github.com/cove-sandbox/cove/provider/providertest"
 	"github.com/cove-sandbox/cove/provider/providertest/escape"
@@ -140,10 +141,12 @@ func openWith(t *testing.T, cfg local.Config) *local.Provider {
 
 func TestTemplates(t *testing.T) {
 	s := templates(t)
-	providertest.Run(t, func(t *testing.T) cove.Provider { return openWith(t, local.Config{Templates: s, Keeper: true}) }, "templates", "spec")
+	providertest.Run(t, func(t *testing.T) cove.Provider { return openWith(t, local.Config{Templates: s, Keeper: true}) },
+		tier.Pick([]string{"templates"}, "templates", "spec")...)
 }
 
 func TestTemplatesOnce(t *testing.T) {
+	tier.Full(t, "TestTemplates uses the same templates with a spawner")
 	linuxtest.NeedRoot(t)
 	s := templates(t)
 	providertest.Run(t, func(t *testing.T) cove.Provider { return openWith(t, local.Config{Templates: s, Once: true}) }, "templates", "solo")
@@ -151,12 +154,14 @@ func TestTemplatesOnce(t *testing.T) {
 
 // TestTemplateTree is about programs in a tree, with nothing of the host.
 func TestTemplateTree(t *testing.T) {
+	tier.Full(t, "TestTemplates runs programs from each kind of template")
 	s := templates(t)
 	providertest.Run(t, func(t *testing.T) cove.Provider { return alone{openWith(t, local.Config{Templates: s}), "tree"} }, "isolation", "warm", "terminal")
 }
 
 // TestTemplatesUser is the same as an ordinary user.
 func TestTemplatesUser(t *testing.T) {
+	tier.Full(t, "TestTemplates runs as root; TestLifeUser runs sandboxes as an ordinary user")
 	linuxtest.Again(t, "^(TestTemplates|TestTemplateTree|TestTemplateFiles|TestTemplatesAreFound|TestTemplateThatChanges|TestEscapesTemplates)$")
 }
 

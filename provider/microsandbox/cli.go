@@ -19,9 +19,8 @@ import (
 
 // Bounds on msb.
 const (
-	doctorTime = 3 * time.Second
-	toolTime   = 20 * time.Second
-	maxTool    = 8 << 20
+	toolTime = 20 * time.Second
+	maxTool  = 8 << 20
 )
 
 // cli is the transport by the msb program.

@@ -71,6 +71,9 @@ func TestProgramRefusals(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			th := stage(t)
 			th.program.Set(tc.quirks)
+			if tc.quirks.Hang {
+				t.Cleanup(microsandbox.Hurry())
+			}
 			cfg := cliConfig(t, th)
 			if tc.program != "" {
 				cfg.Program = tc.program

@@ -8,11 +8,14 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/testkit/tier"
 	"github.com/cove-sandbox/cove/provider/microsandbox"
 	"github.com/cove-sandbox/cove/provider/microsandbox/msbtest"
 	"github.com/cove-sandbox/cove/provider/providertest"
@@ -48,7 +51,7 @@ func stage(t *testing.T) *theatre {
 	if th := theatres[t]; th != nil {
 		return th
 	}
-	th := &theatre{machines: msbtest.NewMachines(newRooted(t), sized)}
+	th := &theatre{machines: msbtest.NewMachines(msbtest.NewRooted(t), sized)}
 	th.server = msbtest.NewServer(th.machines, serverKey)
 	httpd := httptest.NewServer(th.server)
 	th.url = httpd.URL
@@ -127,15 +130,31 @@ func TestConformance(t *testing.T) {
 	providertest.Run(t, func(t *testing.T) cove.Provider {
 		p := opened(t, rpcConfig(t, stage(t)))
 		providertest.Ready(t, p)
-		return armed{p}
-	})
+		return p
+	}, tier.Pick([]string{"exec"}, groups()...)...)
 }
 
 // TestConformanceCLI runs it with a program that plays msb.
 func TestConformanceCLI(t *testing.T) {
+	tier.Full(t, "TestConformance runs over RPC; TestProgramFaults and TestWhicheverAnswers use the program")
 	providertest.Run(t, func(t *testing.T) cove.Provider {
 		p := opened(t, cliConfig(t, stage(t)))
 		providertest.Ready(t, p)
-		return armed{p}
-	})
+		return p
+	}, transportGroups...)
+}
+
+// transportGroups are those in which another transport can make a difference.
+var transportGroups = []string{"lifecycle", "exec", "streams", "files", "terminal", "attach"}
+
+// groups are all but the attacks: machines of the tests are sandboxes of provider
+// local, whose own tests run them.
+func groups() []string {
+	var names []string
+	for _, c := range providertest.Cases() {
+		if name, _, _ := strings.Cut(c, "/"); name != "escape" && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
 }

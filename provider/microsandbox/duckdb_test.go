@@ -13,11 +13,13 @@ import (
 
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/internal/duckdb"
+	"github.com/cove-sandbox/cove/internal/testkit/tier"
 	"github.com/cove-sandbox/cove/provider/providertest"
 )
 
 // TestDuckDB: DuckDB comes into a machine in which nothing can be mounted, and stays.
 func TestDuckDB(t *testing.T) {
+	tier.Full(t, "internal/duckdb uploads DuckDB to sandboxes of other providers")
 	exe := os.Getenv("COVE_TEST_DUCKDB")
 	if exe == "" {
 		t.Skip("COVE_TEST_DUCKDB names no executable; scripts/duckdb.sh builds one")

@@ -7,12 +7,19 @@ import "time"
 // SetUser makes programs another user inside, whose processes are counted alone.
 func SetUser(uid int) { user = uid }
 
-// Hurry waits less for a server that does not answer, until the function returned
-// is called.
+// Hurry waits less for a server or an msb that does not answer, until the function
+// returned is called.
 func Hurry() func() {
-	m, s := metricsTime, stopTime
-	metricsTime, stopTime = 300*time.Millisecond, 300*time.Millisecond
-	return func() { metricsTime, stopTime = m, s }
+	h, m, s, d := healthTime, metricsTime, stopTime, doctorTime
+	healthTime, metricsTime, stopTime, doctorTime = 300*time.Millisecond, 300*time.Millisecond, 300*time.Millisecond, 300*time.Millisecond
+	return func() { healthTime, metricsTime, stopTime, doctorTime = h, m, s, d }
+}
+
+// HurryMail waits little before a question is asked again.
+func HurryMail() func() {
+	before := mailPause
+	mailPause = time.Millisecond
+	return func() { mailPause = before }
 }
 
 // HurryStart waits little for the answer to a start.

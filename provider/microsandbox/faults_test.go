@@ -120,8 +120,8 @@ func TestProbeRefusals(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			server, machines, cfg := rehearsal(t)
 			server.Set(tc.quirks)
-			if tc.quirks.HangRPC {
-				defer microsandbox.Hurry()()
+			if strings.HasSuffix(name, "never answers") {
+				t.Cleanup(microsandbox.Hurry())
 			}
 			if tc.change != nil {
 				tc.change(&cfg)
@@ -353,6 +353,7 @@ func TestRemovedBehindOurBack(t *testing.T) {
 // TestServerGoneInTheMiddle is a server that dies while a program runs, and comes
 // back: the machine lives on, and so does its sandbox.
 func TestServerGoneInTheMiddle(t *testing.T) {
+	t.Cleanup(microsandbox.HurryMail())
 	th := stage(t)
 	cfg := rpcConfig(t, th)
 	away := &switchable{handler: th.server}

@@ -209,6 +209,7 @@ func TestWrongSettings(t *testing.T) {
 
 // Who waits for a connection that another makes waits no longer than its own time.
 func TestNobodyWaitsForAnother(t *testing.T) {
+	t.Cleanup(microsandbox.HurryMail())
 	th := stage(t)
 	cfg := rpcConfig(t, th)
 	var hangs atomic.Bool

@@ -26,7 +26,6 @@ const (
 	takeWait  = 20 * time.Second // how long a question for more waits inside
 	askTime   = 15 * time.Second // what the rest of a question may take
 	mailTries = 8
-	mailPause = 25 * time.Millisecond
 	mailTime  = 60 * time.Second // after which no more is asked
 	byeTime   = 3 * time.Second
 )

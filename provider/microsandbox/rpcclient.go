@@ -20,16 +20,18 @@ import (
 
 // Bounds on the server. A question whose answer takes long brings its own time.
 const (
-	healthTime = 2 * time.Second
-	runTime    = 30 * time.Second
-	maxAnswer  = 8 << 20
+	runTime   = 30 * time.Second
+	maxAnswer = 8 << 20
 )
 
 // Shorter in tests.
 var (
+	healthTime  = 2 * time.Second
 	metricsTime = 5 * time.Second
 	stopTime    = 30 * time.Second
-	startShare  = 0.75 // of the time for a start, that its answer may take
+	startShare  = 0.75                  // of the time for a start, that its answer may take
+	mailPause   = 25 * time.Millisecond // before a question is asked again; it doubles
+	doctorTime  = 3 * time.Second
 )
 
 // rpcClient speaks JSON-RPC to a server of 0.1 or 0.2.

@@ -41,7 +41,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags.SetOutput(stderr)
 	write := flags.Bool("write", false, "write the table into "+page)
 	only := flags.String("only", "", "run these alone, a list with commas of: "+strings.Join(names(columns()), ", "))
-	from := flags.String("from", "", "read the events of go test -json from this `file` and run nothing; make test leaves .cache/test.json")
+	from := flags.String("from", "", "read the events of go test -json from this `file` and run nothing; make test-all leaves .cache/test.json")
 	versions := map[string]string{}
 	flags.Func("version", "`name=text`: which version of its engine a provider is run against", func(text string) error {
 		name, version, ok := strings.Cut(text, "=")

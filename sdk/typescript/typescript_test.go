@@ -5,19 +5,20 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
-	_ "github.com/cove-sandbox/cove/internal/cli" // a change to the server runs these tests again
+	"github.com/cove-sandbox/cove/internal/testkit/program"
+	"github.com/cove-sandbox/cove/internal/testkit/tier"
 	"github.com/cove-sandbox/cove/provider/providertest"
 )
 
@@ -59,22 +60,42 @@ func TestLicense(t *testing.T) {
 	}
 }
 
+// gate names the tests that the gate has, by a pattern, of each suite.
+var gate = map[string]string{
+	"code": ".", "commands": ".", "queue": ".", "renewal": ".", "sandbox": ".", "unit": ".",
+	"faults": "the key is",
+	"tls":    "is not",
+}
+
 // TestSDK runs the SDK's own tests, a file at a time. They start the servers that they
 // talk to, and end them.
 func TestSDK(t *testing.T) {
 	tree := providertest.Needs(t, "sdks", "COVE_TEST_TYPESCRIPT")
-	table, err := filepath.Abs("../scenarios")
+	table, err := filepath.Abs(program.Input(t, "../scenarios"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	env := append(plain(t), "COVE_BIN="+executable(t, ""), "COVE_OTHER_VERSION="+executable(t, "v9.8.7"), "COVE_TEST_SCENARIOS="+table, "COVE_TEST_TLS="+certificate(t))
+	env := append(plain(t), "COVE_BIN="+program.Cove(t), "COVE_TEST_SCENARIOS="+table, "COVE_TEST_TLS="+certificate(t))
+	if !testing.Short() {
+		env = append(env, "COVE_OTHER_VERSION="+program.Version(t, "v9.8.7"))
+	}
 	suites, err := filepath.Glob(filepath.Join(tree, "build", "*.test.js"))
 	if err != nil || len(suites) == 0 {
 		t.Fatalf("there are no tests in %s: %v", tree, err)
 	}
 	for _, suite := range suites {
-		t.Run(strings.TrimSuffix(filepath.Base(suite), ".test.js"), func(t *testing.T) {
-			run(t, env, tree, filepath.Join(tree, "bin", "node"), "--test", "--test-reporter=spec", "--test-timeout=300000", suite)
+		name := strings.TrimSuffix(filepath.Base(suite), ".test.js")
+		t.Run(name, func(t *testing.T) {
+			words := []string{filepath.Join(tree, "bin", "node"), "--test", "--test-reporter=spec", "--test-timeout=300000", suite}
+			only := gate[name]
+			if only == "" {
+				tier.Full(t, "TestForms asks for every route; sandbox, commands and code use a server")
+			} else if testing.Short() {
+				words = slices.Insert(words, 1, "--test-name-pattern="+only)
+			}
+			if said := run(t, env, tree, words...); testing.Short() && strings.Contains(said, " pass 0\n") {
+				t.Errorf("no test has a name like %q", only)
+			}
 		})
 	}
 }
@@ -82,6 +103,7 @@ func TestSDK(t *testing.T) {
 // TestPackage installs the package as npm has it into a clean folder, and runs the quick
 // start of the README and the example there, compiled with the types that are in it.
 func TestPackage(t *testing.T) {
+	tier.Full(t, "TestReadme in package sdk installs the package")
 	tree := providertest.Needs(t, "sdks", "COVE_TEST_TYPESCRIPT")
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "package.json"), []byte(`{"private": true, "type": "module"}`), 0o600); err != nil {
@@ -185,46 +207,13 @@ func plain(t *testing.T) (env []string) {
 	return append(env, "TMPDIR="+dir, "HOME="+dir)
 }
 
-// programs is where executable puts what it builds, for all tests here.
-var programs string
-
-func TestMain(m *testing.M) {
-	var err error
-	if programs, err = os.MkdirTemp("", "cove-typescript"); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	code := m.Run()
-	if err := os.RemoveAll(programs); err != nil {
-		code = 1
-	}
-	os.Exit(code)
-}
-
-// executable builds the program cove as users have it, of a version or of none, once.
-func executable(t *testing.T, version string) string {
-	t.Helper()
-	path := filepath.Join(programs, "cove"+version)
-	if _, err := os.Stat(path); err == nil {
-		return path
-	}
-	args := []string{"build", "-buildvcs=false", "-o", path}
-	if version != "" {
-		args = append(args, "-ldflags=-X github.com/cove-sandbox/cove/internal/cli.version="+version)
-	}
-	cmd := exec.CommandContext(t.Context(), "go", append(args, "github.com/cove-sandbox/cove/cmd/cove")...)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("build cove: %v\n%s", err, out)
-	}
-	return path
-}
+func TestMain(m *testing.M) { program.Main(m) }
 
 // serve runs a server until the test ends, and returns how an SDK is told of it.
 func serve(t *testing.T) []string {
 	t.Helper()
 	home := filepath.Join(t.TempDir(), "home")
-	cmd := exec.Command(executable(t, ""), "--json", "--home", home, "serve", "--addr", "127.0.0.1:0", "--log-level", "error")
+	cmd := exec.Command(program.Cove(t), "--json", "--home", home, "serve", "--addr", "127.0.0.1:0", "--log-level", "error")
 	cmd.Env = append(plain(t), "POOL_SIZE=0")
 	var log bytes.Buffer
 	cmd.Stderr = &log

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/testkit/tier"
 	"github.com/cove-sandbox/cove/store/redis"
 	"github.com/cove-sandbox/cove/store/redis/redistest"
 	"github.com/cove-sandbox/cove/store/storetest"
@@ -47,6 +48,7 @@ func TestStoreSentinel(t *testing.T) {
 }
 
 func TestStoreCluster(t *testing.T) {
+	tier.Full(t, "TestStore runs the suite on one Redis; TestMovedSlot uses a Redis cluster")
 	t.Parallel()
 	contract(t, redistest.StartCluster(t).URL())
 }

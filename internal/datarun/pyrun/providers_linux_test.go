@@ -10,12 +10,14 @@ import (
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/internal/datarun/pyrun"
 	"github.com/cove-sandbox/cove/internal/kernel"
+	"github.com/cove-sandbox/cove/internal/testkit/tier"
 	"github.com/cove-sandbox/cove/provider/alltest"
 )
 
 // TestProviders: the same question has the same answer in every sandbox, and one that
 // takes too much time or memory leaves the sandbox as it was.
 func TestProviders(t *testing.T) {
+	tier.Full(t, "internal/daemon runs Python queries on local")
 	newHost(t) // which has pandas
 	alltest.Each(t, runInside)
 }

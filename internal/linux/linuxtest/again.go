@@ -33,6 +33,9 @@ func Again(t *testing.T, run string) {
 	t.Helper()
 	NeedRoot(t)
 	args := []string{"-test.v", "-test.run=" + run}
+	if testing.Short() {
+		args = append(args, "-test.short")
+	}
 	if testing.CoverMode() != "" {
 		args = append(args, fmt.Sprintf("-test.gocoverdir=/proc/self/fd/%d", counterFD))
 	}

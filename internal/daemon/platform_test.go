@@ -1,4 +1,4 @@
-package client_test
+package daemon_test
 
 import (
 	"context"
@@ -13,15 +13,14 @@ import (
 	"github.com/cove-sandbox/cove/client"
 	"github.com/cove-sandbox/cove/internal/config"
 	"github.com/cove-sandbox/cove/internal/daemon"
+	"github.com/cove-sandbox/cove/internal/testkit/tier"
 	"github.com/cove-sandbox/cove/platformtest"
 )
 
 // TestPlatformOfAServer runs a part of the suite against the server that cove
 // serve runs, with keys that it gave out. What has no setting is left out.
 func TestPlatformOfAServer(t *testing.T) {
-	if testing.Short() {
-		t.Skip("with -short the suite runs once")
-	}
+	tier.Full(t, "client runs the suite over HTTP; other tests here use the server")
 	platformtest.Run(t, func(t *testing.T, o platformtest.Options) platformtest.Harness {
 		if o.QueueLength > 0 || o.OutputKept > 0 || o.OutputBudget > 0 || o.MaxFileSize > 0 || o.Flavors != nil || o.Volumes != nil || o.Shared != nil {
 			t.Skip("no setting says this")

@@ -26,22 +26,24 @@ type event struct {
 type report struct {
 	out      io.Writer
 	packages map[string]*suite
-	started  []string // packages in order
-	builds   map[string]*strings.Builder
+	started  []string                    // packages in order
+	output   map[string]*strings.Builder // of builds, by package
 	passed   int
 	failed   []failure
+	flaky    []flaky
 	skipped  []string
-	broken   []string // what is wrong with the stream itself
-
-	repeatable []repeatable // of those that failed
+	full     int      // tests of the full tier that were skipped
+	broken   []string // defects of the stream of events itself
+	builds   builds
+	keep     bool // the output of tests that pass
 }
 
 func newReport(out io.Writer) *report {
-	return &report{out: out, packages: map[string]*suite{}, builds: map[string]*strings.Builder{}}
+	return &report{out: out, packages: map[string]*suite{}, output: map[string]*strings.Builder{}}
 }
 
-// read takes events until the stream ends. A line that is no event is shown
-// and remembered: something wrote between the events or cut one short.
+// read takes events until the stream ends. A line that is not an event is shown
+// and makes the run invalid.
 func (r *report) read(in io.Reader) error {
 	lines := bufio.NewReader(in)
 	for {
@@ -63,7 +65,7 @@ func (r *report) line(line []byte) {
 	if err := json.Unmarshal(line, &e); err != nil || e.Action == "" {
 		text := strings.TrimRight(string(line), "\n")
 		r.print("%s\n", text)
-		r.broken = append(r.broken, fmt.Sprintf("a line is no event of go test: %.120q", text))
+		r.broken = append(r.broken, fmt.Sprintf("a line is not an event of go test: %.120q", text))
 		return
 	}
 	switch {
@@ -81,16 +83,17 @@ func (r *report) line(line []byte) {
 }
 
 func (r *report) build(path string) *strings.Builder {
-	if r.builds[path] == nil {
-		r.builds[path] = &strings.Builder{}
+	if r.output[path] == nil {
+		r.output[path] = &strings.Builder{}
 	}
-	return r.builds[path]
+	return r.output[path]
 }
 
 func (r *report) suite(path string) *suite {
 	s := r.packages[path]
 	if s == nil {
 		s = newSuite()
+		s.keep = r.keep
 		r.packages[path] = s
 		r.started = append(r.started, path)
 	}
@@ -111,24 +114,28 @@ func (r *report) packageEvent(e event) {
 // close prints a package that has ended and adds it up.
 func (r *report) close(e event, s *suite) {
 	name := short(e.Package)
-	v := s.verdict()
+	v := s.verdict(e.Package)
+	s.seconds = e.Elapsed
 	r.passed += v.passed
+	r.full += v.full
 	for _, t := range v.skipped {
 		r.skipped = append(r.skipped, name+" "+t)
 	}
-	if e.Action == "fail" || len(v.failed) > 0 {
+	if e.Action == "fail" || len(v.failed) > 0 || v.raced {
 		r.print("%s", v.text)
 		r.print("FAIL  %-28s %6.1fs\n", name, e.Elapsed)
-		for _, t := range v.failed {
-			r.failed = append(r.failed, failure{name + " " + t.name, t.said})
-		}
-		for _, t := range v.ended {
-			r.repeatable = append(r.repeatable, repeatable{e.Package, t})
-		}
-		if len(v.failed) == 0 && e.FailedBuild == "" {
+		r.failed = append(r.failed, v.failed...)
+		switch {
+		case len(v.failed) > 0 || e.FailedBuild != "":
+		case v.raced:
+			r.failed = append(r.failed, failure{name: name + " (a data race, although its tests passed)"})
+		default:
 			r.failed = append(r.failed, failure{name: name + " (outside of a test)"})
 		}
 		return
+	}
+	if v.tests()+v.full == 0 && e.Action == "pass" && s.ran {
+		r.broken = append(r.broken, name+" passed, and no test of it ran")
 	}
 	if v.tests() > 0 {
 		cached := ""
@@ -139,22 +146,37 @@ func (r *report) close(e event, s *suite) {
 	}
 }
 
-// finish prints the end of the report and says whether all is well.
-func (r *report) finish() bool {
+// failures counts everything that has failed so far.
+func (r *report) failures() int { return len(r.failed) + len(r.broken) }
+
+// endPackages closes packages whose events were cut off.
+func (r *report) endPackages() {
 	for _, path := range r.started {
 		if s := r.packages[path]; !s.done {
 			r.close(event{Action: "fail", Package: path}, s)
-			r.broken = append(r.broken, "the stream ends in the middle of "+short(path))
+			r.broken = append(r.broken, "the events of "+short(path)+" end in the middle")
 		}
 	}
-	if r.passed+len(r.failed)+len(r.skipped) == 0 {
+}
+
+// finish prints the end of the report and tells whether the run has passed.
+func (r *report) finish() bool {
+	if r.passed+len(r.failed) == 0 {
 		r.broken = append(r.broken, "no test ran")
 	}
 	r.list("Skipped", r.skipped)
+	r.list("FLAKY", flakyLines(r.flaky))
 	r.list("Failed", lines(r.failed))
-	r.list("Not to be trusted", r.broken)
-	r.print("%d passed, %d failed, %d skipped\n", r.passed, len(r.failed), len(r.skipped))
-	return len(r.failed) == 0 && len(r.broken) == 0
+	r.list("Invalid run", r.broken)
+	if r.full > 0 {
+		r.print("\n%d tests of the full tier were not run; make test-all runs them\n", r.full)
+	}
+	counts := fmt.Sprintf("%d passed, %d failed, %d skipped", r.passed, len(r.failed), len(r.skipped))
+	if len(r.flaky) > 0 {
+		counts += fmt.Sprintf(", %d flaky", len(r.flaky))
+	}
+	r.print("%s\n", counts)
+	return r.failures() == 0
 }
 
 func (r *report) list(title string, lines []string) {

@@ -1,6 +1,0 @@
-//go:build linux && !race
-
-package e2b_test
-
-// raced says that the race detector watches.
-const raced = false

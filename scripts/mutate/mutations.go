@@ -1,0 +1,104 @@
+package main
+
+// mutation is a change that takes one defence or guarantee out of the product.
+type mutation struct {
+	name     string // what is missing, as docs/testing.md lists it
+	file     string // relative to the root of the module
+	old, new string // old occurs once in the file
+	pkg      string // the package of the test
+	test     string // the test of the gate that must fail, as go test -run names it
+}
+
+var mutations = []mutation{
+	{
+		"the system call filter of a local sandbox", "provider/local/plan_linux.go",
+		"if h.cfg.weak.filter {", "if true {",
+		"./provider/local", "TestDefencesAreMissed/filter",
+	},
+	{
+		"the read-only mount of a volume", "provider/local/fence/volume_linux.go",
+		"if !v.Write {", "if false {",
+		"./provider/local", "TestDefencesAreMissed/volumes",
+	},
+	{
+		"the network namespace of a local sandbox", "provider/local/plan_linux.go",
+		"Network: !h.cfg.weak.network", "Network: false",
+		"./provider/local", "TestDefencesAreMissed/network",
+	},
+	{
+		"act in a method of Platform", "engine/sessions.go",
+		"\treturn act(ctx, p.v, on(cove.SessionGet, id), func(_ context.Context, st *step) (*cove.Session, error) {\n\t\treturn st.lease.view(), nil\n\t})\n",
+		"\tl, err := p.v.e.find(p.v.p.Tenant, id)\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\treturn l.view(), nil\n",
+		"./engine", "TestEveryMethodIsGuarded/Sessions.Get",
+	},
+	{
+		"the comparison of tenants when a session is looked up", "engine/find.go",
+		"if l.tenant != tenant {", "if false {",
+		"./engine", "TestPlatform/tenants",
+	},
+	{
+		"a write of the store", "store/sqlite/session.go",
+		"changed, err := s.writer.exec(ctx, query, args...)", "changed, err := int64(len(query)), error(nil)",
+		"./store/sqlite", "TestStore/Session",
+	},
+	{
+		"the comparison of versions in Redis", "store/redis/script/session_put.lua",
+		"if (old and old.version or '0') ~= expected then return {'version'} end", "",
+		"./store/redis", "TestStore/Session",
+	},
+	{
+		"the refusal of a program by a command policy", "internal/policy/call.go",
+		"case kind == KindProgram && !j.list.allow[known]:", "case kind == KindProgram && !j.list.allow[known] && known != \"perl\":",
+		"./internal/policy", "TestEvasions",
+	},
+	{
+		"the API key of a route", "internal/httpapi/api.go",
+		"if !to.open {", "if !to.open && to.pattern != \"/api/stats\" {",
+		"./internal/httpapi", "TestWithoutAKey",
+	},
+	{
+		"the checksum of an archive", "internal/archive/seal.go",
+		"if s.have != s.want {", "if false {",
+		"./internal/archive", "TestDamage",
+	},
+	{
+		"the sum of a line of the journal", "internal/audit/verify.go",
+		"if v.chain != nil && v.chain.sum(r.body) != r.sum {", "if false {",
+		"./internal/audit", "TestEveryByteCounts",
+	},
+	{
+		"the expiry of a signed link", "internal/ticket/book.go",
+		"if !time.Now().Before(until) {", "if false {",
+		"./internal/ticket", "TestTimeIsUp",
+	},
+	{
+		"the refusal of metadata addresses", "internal/egress/address.go",
+		"\t\treturn slices.Contains(private, netip.PrefixFrom(a, a.BitLen()))\n", "\t\treturn true\n",
+		"./internal/egress", "TestReachable",
+	},
+	{
+		"the refusal of SQL functions that read files", "internal/sqlpolicy/function.go",
+		"{becauseFiles, `read_* ", "{becauseFiles, `",
+		"./internal/sqlpolicy", "TestDangerousFunctions",
+	},
+	{
+		"the digest of a template's files", "internal/rootfs/use.go",
+		"if err != nil || found.digest != m.Digest {", "if err != nil || found.digest == \"\" {",
+		"./internal/rootfs", "TestChecked",
+	},
+	{
+		"the access token of an E2B sandbox", "internal/e2bapi/auth.go",
+		"\treturn badToken()\n}\n\nfunc badToken", "\treturn nil\n}\n\nfunc badToken",
+		"./internal/e2bapi", "TestAccess",
+	},
+	{
+		"the limit on output", "internal/spool/log.go",
+		"if limit := int64(l.cfg.Limit); limit > 0 &&", "if limit := int64(l.cfg.Limit); limit > 1<<40 &&",
+		"./internal/spool", "TestLimitIsToldOnce",
+	},
+	{
+		"the failure for an unknown group of a suite", "provider/providertest/suite.go",
+		"\tif err := known(all, only); err != nil {\n", "\tif err := known(all, only); err != nil && false {\n",
+		"./provider/providertest", "TestRunChecksGroups",
+	},
+}
