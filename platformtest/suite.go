@@ -17,6 +17,7 @@ package platformtest
 import (
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -123,11 +124,24 @@ func Fake() Extras {
 }
 
 // Run runs the whole suite, or the groups of cases that are named. open makes a
-// platform that shares nothing with any other; the suite closes it.
+// platform that shares nothing with any other; the suite closes it. A group that the
+// suite does not have fails the test, and so does a run in which no case started, or in
+// which each case was skipped although a platform was opened.
 func Run(t *testing.T, open func(t *testing.T, o Options) Harness, only ...string) {
 	t.Helper()
-	s := &suite{open: open, seen: &record{}}
-	total := 0
+	for _, name := range only {
+		if !slices.Contains(Groups(), name) {
+			t.Fatalf("the suite has no group %q; its groups are %s", name, strings.Join(Groups(), ", "))
+		}
+	}
+	s := &suite{seen: &record{}}
+	s.open = func(t *testing.T, o Options) Harness {
+		t.Helper()
+		h := open(t, o)
+		s.opened = true
+		return h
+	}
+	total, executed := 0, 0
 	for _, g := range groups() {
 		total += len(g.cases)
 		if len(only) > 0 && !slices.Contains(only, g.name) {
@@ -137,6 +151,11 @@ func Run(t *testing.T, open func(t *testing.T, o Options) Harness, only ...strin
 			for _, c := range g.cases {
 				t.Run(c.name, func(t *testing.T) {
 					s.ran++
+					defer func() {
+						if !t.Skipped() {
+							executed++
+						}
+					}()
 					c.run(t, s)
 				})
 			}
@@ -148,12 +167,29 @@ func Run(t *testing.T, open func(t *testing.T, o Options) Harness, only ...strin
 		}
 		s.checkCoverage(t)
 	})
+	switch {
+	case s.ran == 0:
+		t.Error("no case of the suite was run: the pattern of -run or -skip leaves none")
+	case s.opened && executed == 0:
+		t.Error("no case of the suite was run: all were skipped")
+	}
+}
+
+// Groups returns the names of the groups.
+func Groups() []string {
+	var names []string
+	for _, g := range groups() {
+		names = append(names, g.name)
+	}
+	return names
 }
 
 type suite struct {
 	open func(t *testing.T, o Options) Harness
 	seen *record
-	ran  int
+
+	ran    int  // cases that were started
+	opened bool // whether a platform was opened
 }
 
 type group struct {

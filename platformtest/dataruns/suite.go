@@ -15,6 +15,7 @@ package dataruns
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -71,9 +72,15 @@ type Harness interface {
 // fault that it cannot cause is skipped with t.Skip.
 type Open func(t *testing.T, s Setup) Harness
 
-// Run runs the suite, or the groups that are named.
+// Run runs the suite, or the groups that are named. A group that the suite does not
+// have fails the test, and so does a run in which no case was executed.
 func Run(t *testing.T, open Open, only ...string) {
 	t.Helper()
+	for _, name := range only {
+		if !slices.Contains(Groups(), name) {
+			t.Fatalf("the suite has no group %q; its groups are %s", name, strings.Join(Groups(), ", "))
+		}
+	}
 	s := &suite{open: open, shared: open(t, Setup{Datasets: writeData(t)})}
 	t.Cleanup(s.shared.Close)
 	for _, g := range groups() {
@@ -82,9 +89,19 @@ func Run(t *testing.T, open Open, only ...string) {
 		}
 		t.Run(g.name, func(t *testing.T) {
 			for _, c := range g.cases {
-				t.Run(c.name, func(t *testing.T) { c.run(s.rig(t)) })
+				t.Run(c.name, func(t *testing.T) {
+					defer func() {
+						if !t.Skipped() {
+							s.ran++
+						}
+					}()
+					c.run(s.rig(t))
+				})
 			}
 		})
+	}
+	if s.ran == 0 {
+		t.Error("no case of the suite was run: the pattern of -run or -skip leaves none, or all were skipped")
 	}
 }
 
@@ -100,6 +117,7 @@ func Groups() []string {
 type suite struct {
 	open   Open
 	shared Harness // for the cases that need no platform of their own
+	ran    int     // cases that were not skipped
 }
 
 type group struct {

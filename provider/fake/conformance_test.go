@@ -44,7 +44,7 @@ func TestConformance(t *testing.T) { conform(t, fake.Config{}) }
 
 // A fake without a keeper is one whose programs end with it.
 func TestConformanceUnkept(t *testing.T) {
-	conform(t, fake.Config{Powers: []cove.Power{cove.PowerAttach}}, "attach", "background", "powers", "resume")
+	conform(t, fake.Config{Powers: []cove.Power{cove.PowerAttach}}, "attach", "background", "powers")
 }
 
 // A fake that can do and enforce nothing still keeps the contract.

@@ -2,7 +2,9 @@ package providertest
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/cove-sandbox/cove"
@@ -72,23 +74,60 @@ func Cases() []string {
 }
 
 // Run runs every case as a subtest, one after the other; with names of groups
-// it runs those alone.
+// it runs those alone. A name that is no group fails the test, and so does a run in
+// which no case started, or in which each case was skipped although the provider was
+// opened.
 //
 // open is called at least once for every case with that case's t, and returns
 // a provider that is ready; the suite closes it. A second call with the same t
 // must give a second provider on the same state, as after a restart of the
 // daemon; [Dir] helps with that. The first one is closed by then.
 func Run(t *testing.T, open func(t *testing.T) cove.Provider, only ...string) {
-	for _, g := range groups() {
+	t.Helper()
+	all := groups()
+	if err := known(all, only); err != nil {
+		t.Fatal(err)
+	}
+	started, opened, executed := 0, 0, 0
+	for _, g := range all {
 		if len(only) > 0 && !slices.Contains(only, g.name) {
 			continue
 		}
 		t.Run(g.name, func(t *testing.T) {
 			for _, c := range g.tests {
-				t.Run(c.name, func(t *testing.T) { c.run(begin(t, open)) })
+				t.Run(c.name, func(t *testing.T) {
+					started++
+					e := begin(t, open)
+					opened++
+					defer func() {
+						if !t.Skipped() {
+							executed++
+						}
+					}()
+					c.run(e)
+				})
 			}
 		})
 	}
+	switch {
+	case started == 0:
+		t.Error("the suite ran no case: the pattern of -run or -skip leaves none")
+	case opened > 0 && executed == 0:
+		t.Error("the suite ran no case: all were skipped")
+	}
+}
+
+// known returns an error that names what in only is no group.
+func known(all []group, only []string) error {
+	names := make([]string, 0, len(all))
+	for _, g := range all {
+		names = append(names, g.name)
+	}
+	unknown := slices.DeleteFunc(slices.Clone(only), func(name string) bool { return slices.Contains(names, name) })
+	if len(unknown) > 0 {
+		return fmt.Errorf("the suite has no group %q; its groups are %s", unknown, strings.Join(names, ", "))
+	}
+	return nil
 }
 
 // begin opens the provider of a case.

@@ -241,3 +241,47 @@ func TestRequire(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// groupVariable makes TestGroup run the group that it names.
+const groupVariable = "PROVIDERTEST_GROUP"
+
+func TestGroup(t *testing.T) {
+	name := os.Getenv(groupVariable)
+	if name == "" {
+		return
+	}
+	providertest.Run(t, func(t *testing.T) cove.Provider {
+		p, err := fake.New(fake.Config{Dir: providertest.Dir(t)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}, name)
+}
+
+func TestRunChecksGroups(t *testing.T) {
+	for _, c := range []struct {
+		what, group, pattern string
+		fails                bool
+		says                 []string
+	}{
+		{"a group", "background", "TestGroup", false, nil},
+		{"an unknown group", "fork", "TestGroup", true, []string{`no group ["fork"]`, "lifecycle, spec, ", "leaks"}},
+		{"a group that the provider lacks", "solo", "TestGroup", true, []string{"all were skipped"}},
+		{"a pattern that leaves a case", "background", "TestGroup$/^background", false, nil},
+		{"a pattern that leaves no group", "background", "TestGroup$/^none", true, []string{"ran no case"}},
+		{"a pattern that leaves no case", "background", "TestGroup$/^background$/^none", true, []string{"ran no case"}},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			out, err := again(t, c.pattern, groupVariable+"="+c.group)
+			if (err != nil) != c.fails || !c.fails && !strings.Contains(out, "--- PASS: TestGroup/background/") {
+				t.Errorf("%v\n%s", err, out)
+			}
+			for _, text := range c.says {
+				if !strings.Contains(out, text) {
+					t.Errorf("want %q in\n%s", text, out)
+				}
+			}
+		})
+	}
+}

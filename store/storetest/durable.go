@@ -8,10 +8,16 @@ import (
 
 // RunDurable tests a store that outlives its process. Open returns the store
 // that is kept in dir, which exists; two of them may be open at a time, as after
-// a crash or in two processes. RunDurable closes what it opens.
+// a crash or in two processes. RunDurable closes what it opens. A run in which no
+// case started fails.
 func RunDurable(t *testing.T, open func(t *testing.T, dir string) cove.Store) {
-	t.Run("Reopen", func(t *testing.T) { reopen(t, open, true) })
-	t.Run("Crash", func(t *testing.T) { reopen(t, open, false) })
+	started := 0
+	for name, closing := range map[string]bool{"Reopen": true, "Crash": false} {
+		t.Run(name, func(t *testing.T) {
+			started++
+			reopen(t, open, closing)
+		})
+	}
 	for _, c := range []struct {
 		name string
 		run  func(t *testing.T, a, b cove.Store)
@@ -23,6 +29,7 @@ func RunDurable(t *testing.T, open func(t *testing.T, dir string) cove.Store) {
 		{"Shared/Usage", usageRace},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			started++
 			dir := t.TempDir()
 			a, b := open(t, dir), open(t, dir)
 			t.Cleanup(func() {
@@ -31,6 +38,9 @@ func RunDurable(t *testing.T, open func(t *testing.T, dir string) cove.Store) {
 			})
 			c.run(t, a, b)
 		})
+	}
+	if started == 0 {
+		t.Error(noCase)
 	}
 }
 

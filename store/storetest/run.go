@@ -11,9 +11,13 @@ type testCase struct {
 	run  func(*testing.T, cove.Store)
 }
 
+// noCase is the failure of a suite that executed none.
+const noCase = "the suite ran no case: the pattern of -run or -skip leaves none"
+
 // Run tests a store. Open returns an empty one, fresh for each call; Run closes
-// it.
+// it. A run in which no case started fails.
 func Run(t *testing.T, open func(t *testing.T) cove.Store) {
+	started := 0
 	for _, group := range []struct {
 		name  string
 		cases []testCase
@@ -34,6 +38,7 @@ func Run(t *testing.T, open func(t *testing.T) cove.Store) {
 		t.Run(group.name, func(t *testing.T) {
 			for _, c := range group.cases {
 				t.Run(c.name, func(t *testing.T) {
+					started++
 					s := open(t)
 					t.Cleanup(func() { ok(t, s.Close()) })
 					c.run(t, s)
@@ -41,6 +46,15 @@ func Run(t *testing.T, open func(t *testing.T) cove.Store) {
 			}
 		})
 	}
-	t.Run("Model", func(t *testing.T) { model(t, open) })
-	t.Run("Samples", samplesAreFull)
+	t.Run("Model", func(t *testing.T) {
+		started++
+		model(t, open)
+	})
+	t.Run("Samples", func(t *testing.T) {
+		started++
+		samplesAreFull(t)
+	})
+	if started == 0 {
+		t.Error(noCase)
+	}
 }
