@@ -72,7 +72,9 @@ func Framed(rw io.ReadWriteCloser) Transport { return Transport{protocol.NewHost
 type Conn struct {
 	link protocol.Link
 	opts atomic.Pointer[Options]
-	done chan struct{}
+
+	ended context.Context //nolint:containedctx // it is done when the connection has ended, and streams end with it
+	end   context.CancelFunc
 
 	still  atomic.Bool  // the agent is stopped
 	unsent atomic.Int32 // messages that wait for it
@@ -92,7 +94,7 @@ type Conn struct {
 	ways   map[uint64]*Ways
 	closed bool
 	left   bool
-	err    error // why done is closed
+	err    error // why the connection has ended
 }
 
 // answer is a reply with what was attached to it.
@@ -104,8 +106,9 @@ type answer struct {
 
 // Connect greets an agent. It takes over the transport, also when it fails.
 func Connect(ctx context.Context, t Transport, opts Options) (*Conn, error) {
+	ended, end := context.WithCancel(context.Background())
 	c := &Conn{
-		link: t.link, done: make(chan struct{}),
+		link: t.link, ended: ended, end: end,
 		// An agent can outlive a host: what it still has to say to an earlier
 		// one must not look like an answer to this one.
 		next:  uint64(rand.Uint32()) << 24, //nolint:gosec // no secret
@@ -183,7 +186,7 @@ func (c *Conn) Adopt(opts Options) {
 }
 
 // Done is closed when the connection has ended, for whatever reason.
-func (c *Conn) Done() <-chan struct{} { return c.done }
+func (c *Conn) Done() <-chan struct{} { return c.ended.Done() }
 
 // PID is the agent's number inside the sandbox.
 func (c *Conn) PID() int { return c.pid }
@@ -362,7 +365,7 @@ func (c *Conn) finish(ctx context.Context, id uint64, ch chan answer, kind proto
 			return a, nil
 		case <-ctx.Done():
 			err = ctx.Err()
-		case <-c.done:
+		case <-c.ended.Done():
 			err = c.over()
 		}
 	}
@@ -457,7 +460,7 @@ func (c *Conn) fail(err error) {
 	c.procs = nil
 	closed, left := c.closed, c.left
 	c.mu.Unlock()
-	close(c.done)
+	c.end()
 	if left {
 		_ = c.link.Leave()
 	} else {

@@ -154,9 +154,7 @@ func (f files) open(ctx context.Context, kind protocol.Kind, name string, req pr
 		_ = pipe.Close()
 		return nil, err
 	}
-	s := &source{c: f.c, ctx: ctx, name: name, pipe: pipe, in: protocol.NewRecordReader(pipe)}
-	s.stop = context.AfterFunc(ctx, s.interrupt)
-	return s, nil
+	return f.source(ctx, name, pipe), nil
 }
 
 // source is a stream of records that an agent writes.
@@ -166,7 +164,21 @@ type source struct {
 	name string
 	pipe *os.File
 	in   *protocol.RecordReader
-	stop func() bool
+	stop func()
+}
+
+// source reads what an agent writes into pipe until ctx is done or this host leaves: an
+// agent that lives on may keep its end open.
+func (f files) source(ctx context.Context, name string, pipe *os.File) *source {
+	s := &source{c: f.c, ctx: ctx, name: name, pipe: pipe, in: protocol.NewRecordReader(pipe)}
+	done := context.AfterFunc(ctx, s.interrupt)
+	ended := context.AfterFunc(f.c.ended, func() {
+		if f.c.hasLeft() {
+			s.interrupt()
+		}
+	})
+	s.stop = func() { _, _ = done(), ended() }
+	return s
 }
 
 func (s *source) interrupt() { _ = s.pipe.SetReadDeadline(time.Unix(1, 0)) }
@@ -183,6 +195,9 @@ func (s *source) next() (protocol.RecordKind, []byte, error) {
 	case err != nil:
 		if s.ctx.Err() != nil {
 			return 0, nil, s.ctx.Err()
+		}
+		if over := s.c.over(); over != nil && s.c.hasLeft() {
+			return 0, nil, over
 		}
 		if errors.Is(err, os.ErrClosed) {
 			return 0, nil, err

@@ -179,6 +179,32 @@ func TestSecondHost(t *testing.T) {
 	}
 }
 
+// A stream that the agent writes ends when its host leaves, although the agent lives on
+// and may keep it open.
+func TestStreamsEndWhenTheHostLeaves(t *testing.T) {
+	agent := newHosts(t, place{})
+	first := agent.next()
+	var last error
+	watching, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for change, err := range first.Files().Watch(t.Context(), ".") {
+			last = err
+			if err == nil && change.Kind == cove.Watching {
+				close(watching)
+			}
+		}
+	}()
+	<-watching
+	first.Leave()
+	select {
+	case <-ended:
+		wants(t, cove.Unavailable, last, "a watch of a host that has left")
+	case <-time.After(time.Minute):
+		t.Fatal("the watch goes on")
+	}
+}
+
 // TestEndsMeanwhile is about a program that ends while there is no host.
 func TestEndsMeanwhile(t *testing.T) {
 	agent := newHosts(t, place{})

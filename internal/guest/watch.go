@@ -62,8 +62,7 @@ func (f files) follow(ctx context.Context, dir string) (s *source, quit func(), 
 		_, _ = out.Close(), hold.Close()
 		return nil, nil, err
 	}
-	s = &source{c: f.c, ctx: ctx, name: dir, pipe: out, in: protocol.NewRecordReader(out)}
-	s.stop = context.AfterFunc(ctx, s.interrupt)
+	s = f.source(ctx, dir, out)
 	return s, func() {
 		s.close()
 		_ = hold.Close()

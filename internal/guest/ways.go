@@ -241,7 +241,7 @@ func (q *queue) Accept() (net.Conn, error) {
 	case conn := <-q.conns:
 		return conn, nil
 	case <-q.ctx.Done():
-	case <-q.c.done:
+	case <-q.c.ended.Done():
 	}
 	return nil, net.ErrClosed
 }
