@@ -22,6 +22,7 @@ type cli struct {
 	path     string // of the executable
 	platform string // how it catches system calls
 	dir      string // where it keeps what it knows of sandboxes
+	patience time.Duration
 }
 
 var _ runtime = (*cli)(nil)
@@ -35,7 +36,7 @@ func (c *cli) flags(log string) []string {
 	}
 }
 
-// A runtime that takes longer than this for one call will not answer.
+// A runtime that takes longer than this for one call does not answer any more.
 const callPatience = time.Minute
 
 // command prepares a call. It is named as the runtime expects itself to be
@@ -52,7 +53,7 @@ func (c *cli) command(ctx context.Context, log string, args ...string) *exec.Cmd
 
 // call runs a call to its end.
 func (c *cli) call(ctx context.Context, args ...string) error {
-	ctx, cancel := context.WithTimeout(ctx, callPatience)
+	ctx, cancel := context.WithTimeout(ctx, c.patience)
 	defer cancel()
 	said := &saying{}
 	cmd := c.command(ctx, os.DevNull, args...)
@@ -79,7 +80,7 @@ func (*cli) failed(ctx context.Context, verb string, err error, said string) err
 // as long as it lives, so that these are nothing, and the call speaks through a
 // file.
 func (c *cli) create(ctx context.Context, id string, b birth) error {
-	ctx, cancel := context.WithTimeout(ctx, callPatience)
+	ctx, cancel := context.WithTimeout(ctx, c.patience)
 	defer cancel()
 	var args []string
 	if b.still {

@@ -1,6 +1,8 @@
 package gvisor
 
 import (
+	"time"
+
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/internal/egress"
 	"github.com/cove-sandbox/cove/internal/template"
@@ -25,6 +27,8 @@ type Config struct {
 
 	// own is where tests have the runtime of this build.
 	own string
+	// patience is how long tests wait for a call of the runtime; 0 is the usual time.
+	patience time.Duration
 }
 
 // Base is the template that this provider always has: the host's own programs.

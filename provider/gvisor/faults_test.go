@@ -195,6 +195,7 @@ func TestPlatform(t *testing.T) {
 	providertest.Ready(t, closeLater(t, open(t)))
 	c := config(t)
 	c.Platform, c.Dir = "kvm", filepath.Join(c.Dir, "kvm")
+	c.SetPatience(3 * time.Second) // with a /dev/kvm that does not work the runtime never answers
 	p, err := gvisor.New(c)
 	if err != nil {
 		t.Fatal(err)

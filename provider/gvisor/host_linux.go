@@ -70,7 +70,7 @@ func openHost(cfg Config) (*hostSide, error) {
 	sum := sha256.Sum256(agent)
 	h.roots = &roots{dir: filepath.Join(cfg.Dir, rootsDir), agent: agent, hash: hex.EncodeToString(sum[:])}
 	h.notes = notes{dir: filepath.Join(cfg.Dir, boxesDir)}
-	calls := &cli{path: link, platform: cmp.Or(cfg.Platform, "systrap"), dir: filepath.Join(cfg.Dir, runDir)}
+	calls := &cli{path: link, platform: cmp.Or(cfg.Platform, "systrap"), dir: filepath.Join(cfg.Dir, runDir), patience: cmp.Or(cfg.patience, callPatience)}
 	h.run = calls
 	if ours {
 		h.run = newWardened(calls, h.path)

@@ -24,7 +24,7 @@ func newWardened(c *cli, path string) wardened {
 
 // enter implements [runtime].
 func (w wardened) enter(ctx context.Context, id string, e entry) (*entered, error) {
-	ctx, cancel := context.WithTimeout(ctx, callPatience)
+	ctx, cancel := context.WithTimeout(ctx, w.patience)
 	defer cancel()
 	s, err := newStreams()
 	if err != nil {
@@ -42,28 +42,28 @@ func (w wardened) enter(ctx context.Context, id string, e entry) (*entered, erro
 
 // pause implements [runtime].
 func (w wardened) pause(ctx context.Context, id string) error {
-	ctx, cancel := context.WithTimeout(ctx, callPatience)
+	ctx, cancel := context.WithTimeout(ctx, w.patience)
 	defer cancel()
 	return w.warden.Pause(ctx, id)
 }
 
 // resume implements [runtime].
 func (w wardened) resume(ctx context.Context, id string) error {
-	ctx, cancel := context.WithTimeout(ctx, callPatience)
+	ctx, cancel := context.WithTimeout(ctx, w.patience)
 	defer cancel()
 	return w.warden.Resume(ctx, id)
 }
 
 // checkpoint implements [runtime].
 func (w wardened) checkpoint(ctx context.Context, id, image string) error {
-	ctx, cancel := context.WithTimeout(ctx, callPatience)
+	ctx, cancel := context.WithTimeout(ctx, w.patience)
 	defer cancel()
 	return w.warden.Checkpoint(ctx, id, image)
 }
 
 // remove implements [runtime].
 func (w wardened) remove(ctx context.Context, id string) error {
-	ctx, cancel := context.WithTimeout(ctx, callPatience)
+	ctx, cancel := context.WithTimeout(ctx, w.patience)
 	defer cancel()
 	return w.warden.Remove(ctx, id)
 }
