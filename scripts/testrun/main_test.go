@@ -278,6 +278,23 @@ func TestFlaky(t *testing.T) {
 		}
 		wantLines(t, out, "\nRunning late again as a whole\n", "late (outside of a test)")
 	})
+	t.Run("another test fails when its package is run again", func(t *testing.T) {
+		other := "\nfunc TestOther(t *testing.T) { if _, err := os.Stat(\"seen\"); err != nil { return }; " +
+			"if _, err := os.Stat(\"other\"); err != nil { _ = os.WriteFile(\"other\", nil, 0o600); t.Fatal(\"late, too\") } }\n"
+		out, code := testModule(t, "late TestNone", map[string]string{"late/a_test.go": strings.Replace(late, "func TestLate", other+"func TestLate", 1)})
+		if code != 0 {
+			t.Errorf("exit code %d, want 0", code)
+		}
+		wantLines(t, out, "\n  late TestOther\n", "late, too", "in the run before", "\n2 passed, 0 failed, 0 skipped, 2 flaky\n")
+	})
+	t.Run("its package never passes as a whole", func(t *testing.T) {
+		other := "\nfunc TestOther(t *testing.T) { if _, err := os.Stat(\"seen\"); err == nil { t.Error(\"wrong once it was seen\") } }\n"
+		out, code := testModule(t, "late TestNone", map[string]string{"late/a_test.go": strings.Replace(late, "func TestLate", other+"func TestLate", 1)})
+		if code != 1 {
+			t.Errorf("exit code %d, want 1", code)
+		}
+		wantLines(t, out, "late did not pass as a whole: nothing has checked it for leaks")
+	})
 	t.Run("a parent with an assertion of its own", func(t *testing.T) {
 		parent := strings.Replace(late, "in time\") }) }", "in time\") }); if _, err := os.Stat(\"mine\"); err != nil { _ = os.WriteFile(\"mine\", nil, 0o600); t.Error(\"my own\") } }", 1)
 		out, code := testModule(t, "late TestOther", map[string]string{"late/a_test.go": parent})
@@ -423,7 +440,7 @@ func TestPlan(t *testing.T) {
 	if _, err := (options{full: "./engine,./client"}).plan(t.Context(), nil, []string{"./engine"}); err == nil || !strings.Contains(err.Error(), "COVE_FULL names ./client") {
 		t.Errorf("COVE_FULL with a package that does not run: %v", err)
 	}
-	if got := (options{installed: "1"}).flags(true, []string{"-skip=TestA"}); !slices.Contains(got, "-skip=TestA|^installed:1$") {
+	if got := (options{installed: "1"}).flags(true, false, []string{"-skip=TestA"}); !slices.Contains(got, "-skip=TestA|^installed:1$") {
 		t.Errorf("the flags of go test lack what is installed, or what the user skips: %q", got)
 	}
 	if _, err := o.plan(t.Context(), nil, []string{"./nowhere"}); err == nil {

@@ -80,10 +80,7 @@ func (o options) plan(ctx context.Context, goFlags, patterns []string) ([]comman
 	for _, group := range []struct{ race, full, alone bool }{
 		{}, {race: true}, {full: true}, {race: true, full: true}, {alone: true}, {full: true, alone: true},
 	} {
-		c := command{flags: o.flags(group.full, goFlags)}
-		if group.race && detector {
-			c.flags = append(c.flags, "-race")
-		}
+		c := command{flags: o.flags(group.full, group.race && detector, goFlags)}
 		c.packages = slices.DeleteFunc(slices.Clone(packages), func(p string) bool {
 			isAlone := matches(alone, p)
 			return isAlone != group.alone || slices.Contains(full, p) != group.full || !isAlone && matches(raced, p) != group.race
@@ -100,7 +97,7 @@ func (o options) plan(ctx context.Context, goFlags, patterns []string) ([]comman
 	if o.duckdb {
 		commands = append(commands, command{
 			dir: duckdbModule, env: []string{"CGO_ENABLED=1", "GOFLAGS=-trimpath"},
-			flags: o.flags(slices.Contains(fullPatterns, "./..."), goFlags), packages: []string{"./..."},
+			flags: o.flags(slices.Contains(fullPatterns, "./..."), false, goFlags), packages: []string{"./..."},
 		})
 	}
 	return commands, nil
@@ -123,14 +120,17 @@ func fullPackages(ctx context.Context, patterns, tested []string) ([]string, err
 	return full, nil
 }
 
-// flags are those of go test: ours, and those of the user.
-func (o options) flags(full bool, goFlags []string) []string {
+// flags are those of go test: ours, and then those of the user, which replace ours.
+func (o options) flags(full, race bool, goFlags []string) []string {
 	// More than one package for each processor: tests of sandboxes wait half of their time.
 	flags := []string{"-vet=off", "-p=" + strconv.Itoa(2*runtime.GOMAXPROCS(0))}
 	if full {
 		flags = append(flags, "-timeout=60m")
 	} else {
 		flags = append(flags, "-short", "-timeout=15m")
+	}
+	if race {
+		flags = append(flags, "-race")
 	}
 	if o.installed == "" {
 		return slices.Concat(flags, goFlags)

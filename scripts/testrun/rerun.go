@@ -26,8 +26,8 @@ type flaky struct {
 }
 
 // rerun runs failed tests again, each by itself and in the way it ran before, and
-// moves those that pass to the flaky ones. The package of such a test is then run once
-// more as a whole: a package checks for leaks only where no test failed.
+// moves those that pass to the flaky ones. The package of such a test is then run again
+// as a whole: a package checks for leaks only where no test failed.
 func (r *report) rerun(ctx context.Context, commands []command, stderr io.Writer) error {
 	if !r.mayRerun(commands) {
 		return nil
@@ -118,30 +118,54 @@ func (c command) again(ctx context.Context, path string, out, stderr io.Writer, 
 	return r, err
 }
 
-// rerunPackages runs each package with a flaky test as a whole. What fails there fails
-// the run.
+// rerunPackages runs each package with a flaky test as a whole, up to twice, until it
+// passes.
 func (r *report) rerunPackages(ctx context.Context, commands []command, stderr io.Writer) error {
 	done := map[string]bool{}
-	for _, f := range r.flaky {
+	for _, f := range slices.Clone(r.flaky) {
 		if done[f.path] || len(r.failed) > 0 {
 			continue
 		}
 		done[f.path] = true
-		r.print("\nRunning %s again as a whole\n", short(f.path))
 		c, err := commandOf(commands, f.failure)
 		if err != nil {
 			return err
 		}
-		again, err := c.again(ctx, f.path, r.out, stderr)
-		if err != nil {
-			return err
+		passed := false
+		for try := 0; try < maxReruns && !passed && r.failures() == 0; try++ {
+			if passed, err = r.rerunPackage(ctx, c, f.path, stderr); err != nil {
+				return err
+			}
 		}
-		r.failed, r.broken = append(r.failed, again.failed...), append(r.broken, again.broken...)
-		for _, test := range r.newlySkipped(again) {
-			r.broken = append(r.broken, "skipped only when its package was run again: "+test)
+		if !passed && r.failures() == 0 {
+			r.broken = append(r.broken, short(f.path)+" did not pass as a whole: nothing has checked it for leaks")
 		}
 	}
 	return nil
+}
+
+// rerunPackage runs a package as a whole. Another test that fails an assertion there
+// passed before, and is flaky, too; anything else that fails, fails the run.
+func (r *report) rerunPackage(ctx context.Context, c command, path string, stderr io.Writer) (passed bool, err error) {
+	r.print("\nRunning %s again as a whole\n", short(path))
+	again, err := c.again(ctx, path, r.out, stderr)
+	if err != nil {
+		return false, err
+	}
+	r.broken = append(r.broken, again.broken...)
+	for _, test := range r.newlySkipped(again) {
+		r.broken = append(r.broken, "skipped only when its package was run again: "+test)
+	}
+	for _, f := range again.failed {
+		known := slices.ContainsFunc(r.flaky, func(g flaky) bool { return g.name == f.name })
+		switch {
+		case f.test == "" || f.severe != "":
+			r.failed = append(r.failed, f)
+		case !known:
+			r.flaky = append(r.flaky, flaky{f, "in the run before\n"})
+		}
+	}
+	return again.failures() == 0, nil
 }
 
 // newlySkipped are the tests that a rerun skipped and this run did not: what they need
@@ -175,6 +199,9 @@ func (r *report) judgeFlaky(known map[string]bool) {
 			r.failed = append(r.failed, f.failure)
 			r.passed--
 		}
+	}
+	if len(r.flaky) > maxFlaky {
+		r.broken = append(r.broken, fmt.Sprintf("%d tests were flaky; at most %d may be", len(r.flaky), maxFlaky))
 	}
 }
 

@@ -19,41 +19,47 @@ var severe = []struct {
 		packages: []string{"internal/linux/...", "internal/volume", "provider/local/fence", "provider/providertest/..."},
 		groups:   []string{"escape", "hostile_archive", "isolation", "kill", "limits", "names", "paths"},
 		words: []string{
-			"attack", "bomb", "burglar", "defence", "escape", "evasion", "hardening", "harmless", "hostile", "inject",
-			"interpretershold", "leavetheworkspace", "lies", "link", "lockedup", "lying", "mountswhatisallowed", "nobodycanchange",
-			"notbelieved", "notroot", "outofreach", "outside", "pathsthatleave", "private", "readonly", "seedtars", "staybelow", "stayinside", "staysinside", "swapped",
+			"areapart", "attack", "bomb", "burglar", "cannotbeset", "defence", "environment", "escape", "evasion", "hardening", "harmless", "hostile",
+			"inject", "interpretershold", "isolation", "leavetheworkspace", "lies", "limitshold", "link", "lockedup", "lying", "memoryends",
+			"mountswhatisallowed", "nobodycanchange", "notbelieved", "notbeside", "notroot", "ofthesystem", "outofreach", "outside", "ownroot",
+			"pathsthatleave", "private", "programisbound", "readonly", "seedtars", "staybelow", "stayinside", "staysinside", "swapped", "testowns",
+			"testpaths", "testsign", "toostrong", "usedonce", "volumeusers", "workspaceisthesandboxs", "writeonlywhere",
 		},
 	},
 	{
 		kind:   "a tenant",
 		groups: []string{"floors", "keys", "links", "quota", "scopes", "tenants"},
-		words:  []string{"floor", "neverover", "ofacaller", "ofothers", "quotas", "tenant"},
+		words:  []string{"floor", "neverover", "nocontent", "ofacaller", "ofothers", "places", "questionsofasession", "quotas", "regions", "tenant"},
 	},
 	{
 		kind:     "a key",
 		packages: []string{"internal/auth", "internal/preview", "internal/scope", "internal/ticket"},
 		words: []string{
-			"cannotchoose", "cookie", "dooris", "doorrefuses", "guarded", "login", "mistrust", "owner", "revocation", "revoked", "secret",
-			"signed", "somebodyelse", "stranger", "testaccess", "testkeys", "testpublic", "ticket", "token", "whohesays", "whomay", "withoutakey",
+			"cannotchoose", "cookie", "dooris", "doorrefuses", "guarded", "login", "mistrust", "owner", "revocation", "revoked", "secret", "signed",
+			"somebodyelse", "stranger", "testaccess", "testkeys", "testpublic", "ticket", "token", "whohesays", "whomay", "withoutakey",
 		},
 	},
 	{
 		kind:     "a policy",
 		packages: []string{"internal/egress", "internal/policy", "internal/pypolicy", "internal/sqlpolicy"},
 		groups:   []string{"blocked", "egress", "grants", "network", "sql"},
-		words:    []string{"blocked", "closednetwork", "denied", "egress", "fallback", "grant", "importmodes", "onitswayout", "policy", "runnothing", "testimports", "thoseofthelist"},
+		words: []string{
+			"asksaperson", "blocked", "closednetwork", "denied", "egress", "fallback", "grant", "importmodes", "onitswayout", "policy", "runnothing",
+			"testimports", "thoseofthelist",
+		},
 	},
 	{
 		kind:     "lost data",
 		packages: []string{"store/...", "internal/archive", "internal/audit", "internal/bucket", "internal/rootfs/...", "internal/spool", "internal/upgradetest"},
 		groups:   []string{"archive", "named_volumes", "restart", "snapshot", "snapshots"},
 		words: []string{
-			"afterakill", "beyondakill", "cannotkeep", "crash", "cutshort", "damage", "doesnotlie", "killedserver", "killinthemiddle", "lost",
-			"snapshot", "stopandstart", "survivesarestart", "tampered", "walk", "withoutajournal",
+			"acrossrestarts", "adopted", "afterakill", "beyondakill", "beyondarestart", "cannotkeep", "closeandkeep", "crash", "cutshort", "damage",
+			"doesnotlie", "drain", "keepsthe", "killedserver", "killinthemiddle", "layersgone", "lost", "neverhalf", "onceinthewhole", "outlive",
+			"samesandbox", "snapshot", "stopandstart", "survivesarestart", "tampered", "walk", "wholeornot", "withoutajournal",
 		},
 	},
 	{kind: "a history", packages: []string{"internal/clustertest/..."}},
-	{kind: "a leak", groups: []string{"leaks"}, words: []string{"leak"}},
+	{kind: "a leak", groups: []string{"leaks"}, words: []string{"leak", "leaveonly", "leavesnothing", "neverleft", "nothingisleft"}},
 }
 
 // severeOutput are signs of a defect in the output of a test that failed, or of its
@@ -63,10 +69,10 @@ var severeOutput = []struct {
 	text *regexp.Regexp
 }{
 	{"a data race", race},
-	{"a leak", regexp.MustCompile(`goleak: |found unexpected goroutines|\b(is|are|be) left\b|\bleft (are|behind|something)\b|\bleft: |is still there`)},
+	{"a leak", regexp.MustCompile(`goleak: |found unexpected goroutines|\b(is|are|be) left\b|\bleft (are|behind|something)\b|\bleft: |\b\d+ left\b|\bleft [\[&{]|is still there`)},
 	{"a panic", regexp.MustCompile(`panic: |\bpanic(ked|s)?\b.*\bserving\b|request panicked`)},
 	{"a crash", regexp.MustCompile(`fatal error: `)},
-	{"a tenant or a key", regexp.MustCompile(`\b(other_tenant|wrong_key): `)}, // cases of internal/sdktest
+	{"a tenant or a key", regexp.MustCompile(`\b(other_tenant|wrong_key): |\b(another|other) tenant|\brival\b|\bsomebody else\b|\bwithout a key\b`)},
 }
 
 // race is a sign of a defect in the output of any test: the report of a data race can

@@ -56,9 +56,26 @@ func TestSevereNames(t *testing.T) {
 		"engine TestPlatform/sessions/stop_and_start", "internal/daemon TestBurglars", "internal/upgradetest TestLoss/folder",
 		"internal/linux/forkexec TestKillTree/chain/root", "provider/local TestVolumeReadOnly", "cmd/cove TestNoAnswerLiesAfterAKill",
 		"internal/cluster TestQuotasHoldForAllNodes", "provider/docker TestHardening", "engine TestFallbackOnlyWhenWritten",
+		"internal/daemon TestOneShotThatCannotBeginLeavesNothing", "internal/daemon TestEarlySpareIsNeverLeft", "internal/measure TestErrorsLeaveOnlyTheLiveSandbox",
+		"provider/local TestConformance/lifecycle/canceled_create_leaves_nothing", "provider/local TestConformance/volumes/destroy_keeps_the_host_files",
+		"provider/fake TestConformance/writes/reader_sees_old_or_new_never_half", "provider/gvisor TestConformance/attach/gives_the_same_sandbox",
+		"provider/docker TestConformance/files/whole_or_not_at_all", "engine TestPlatform/sessions/close_and_keep", "cmd/cove TestSessionsOutliveTheServer",
+		"internal/daemon TestServerKeepsSessionsAcrossRestarts", "provider/local TestDiskBeyondARestart", "internal/cluster TestDrain", "internal/cluster TestAdoptedOnce",
+		"provider/local TestConformance/prepare/spare_is_used_once", "provider/local TestConformance/warm/started_program_is_bound",
+		"provider/local TestConformance/spec/boundary_too_strong_is_unsupported", "provider/local TestConformance/watch/sees_below_and_not_beside",
+		"engine TestPlatform/volumes/write_only_where_allowed", "engine TestPlatform/contexts/are_apart", "engine TestPlatform/events/no_content",
+		"provider/local TestOwnRoot", "internal/e2bapi TestOwns", "engine TestAskAsksAPerson", "engine TestPlacesAreOneAtATime", "internal/cluster TestRegions",
 	} {
 		if severity(name, "") == "" {
 			t.Errorf("%s is run again when it fails", name)
+		}
+	}
+	for _, output := range []string{
+		"    places_test.go:294: another tenant: &{Tenant:rival}", "    a_test.go:7: another tenant reads it", "    a_test.go:7: without a key it answers 200",
+		"    a_test.go:7: left [12:box]", "    a_test.go:7: 1 left, <nil>",
+	} {
+		if severity("engine TestX", output) == "" {
+			t.Errorf("a test that says %q is run again", output)
 		}
 	}
 	for _, name := range []string{"engine TestPlatform/exec/timeout", "internal/e2bapi TestWatchSlowClient", "provider/local TestConformance/solo/ignored_is_ignored"} {
