@@ -91,7 +91,7 @@ func newTrialCluster(t *testing.T, user bool) *trialCluster {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"scripts", "deploy"} {
-		if err := os.Symlink(filepath.Join(here, name), filepath.Join(checkout, name)); err != nil {
+		if err := os.Symlink(program.Input(t, filepath.Join(here, name)), filepath.Join(checkout, name)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -99,7 +99,7 @@ func TestPythonForms(t *testing.T) {
 func TestPython(t *testing.T) {
 	for _, suite := range []string{"test_sandbox", "test_async", "test_sessions", "test_wrapper", "test_callers"} {
 		t.Run(suite, func(t *testing.T) {
-			if suite == "test_async" || suite == "test_callers" {
+			if suite == "test_async" {
 				tier.Full(t, "test_sandbox, from whose source mirror.py makes the other one")
 			}
 			unittest(t, suite, append(pythonEnv(t), serve(t, "fake").env()...))

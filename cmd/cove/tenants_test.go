@@ -9,7 +9,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -26,13 +25,10 @@ import (
 
 // hammering is for how long tenants try to read each other's things.
 func hammering() time.Duration {
-	if os.Getenv("COVE_LONG") == "1" {
-		return time.Minute
-	}
 	if testing.Short() {
 		return 2 * time.Second // each route is tried many times in it
 	}
-	return 10 * time.Second
+	return time.Minute
 }
 
 // tenant is somebody with things that nobody else may see. Its word is in all of

@@ -54,7 +54,8 @@ func TestDataRuns(t *testing.T) {
 			}
 			d := provider(t)
 			d.Provider = name
-			dataruns.Run(t, d.Open, tier.Pick([]string{"acceptance", "faults", "grants"})...)
+			// internal/datarun/pyrun tests values and Python queries in the gate.
+			dataruns.Run(t, d.Open, tier.Pick([]string{"acceptance", "faults", "errors", "sql", "files", "grants", "datasets", "sessions", "chat"})...)
 		})
 	}
 }

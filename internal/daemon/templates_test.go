@@ -18,6 +18,7 @@ import (
 	"github.com/cove-sandbox/cove/internal/config"
 	"github.com/cove-sandbox/cove/internal/daemon"
 	"github.com/cove-sandbox/cove/internal/rootfs"
+	"github.com/cove-sandbox/cove/internal/testkit/tier"
 	"github.com/cove-sandbox/cove/internal/wire"
 	"github.com/cove-sandbox/cove/provider/providertest"
 )
@@ -271,9 +272,7 @@ func without(status, name string) string {
 // TestDataLayer builds the template data as a layer, as it is on a host that has
 // nothing of it.
 func TestDataLayer(t *testing.T) {
-	if os.Getenv("COVE_LONG") == "" {
-		t.Skip("it fetches and compiles for minutes; COVE_LONG=1 runs it")
-	}
+	tier.Full(t, "it fetches and compiles for minutes; internal/rootfs/debian builds layers of small packages")
 	cfg := localSettings(t)
 	status, err := os.ReadFile("/var/lib/dpkg/status")
 	if err != nil {

@@ -114,7 +114,7 @@ func lookLikeCheckout(t *testing.T, work, bin string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, at := range map[string]string{"bin": bin, "scripts": filepath.Join(tree, "scripts"), "deploy": filepath.Join(tree, "deploy")} {
+	for name, at := range map[string]string{"bin": bin, "scripts": program.Input(t, filepath.Join(tree, "scripts")), "deploy": program.Input(t, filepath.Join(tree, "deploy"))} {
 		if err := os.Symlink(at, filepath.Join(work, name)); err != nil {
 			t.Fatal(err)
 		}

@@ -43,6 +43,7 @@ func TestStore(t *testing.T) {
 }
 
 func TestStoreSentinel(t *testing.T) {
+	tier.Full(t, "TestStore runs the suite on one Redis; TestFailover and TestTwoMasters use Sentinel")
 	t.Parallel()
 	contract(t, redistest.StartSentinels(t).URL())
 }
