@@ -28,7 +28,7 @@ var allowed = map[string][]string{
 	"platformtest": {""},
 
 	"provider/fake":          {""},
-	"provider/alltest":       {"", "internal/testkit/tier", "provider/docker", "provider/gvisor", "provider/local", "provider/providertest"},
+	"provider/alltest":       {"", "internal/testkit/program", "internal/testkit/tier", "provider/docker", "provider/gvisor", "provider/local", "provider/providertest"},
 	"provider/all":           {"", "provider/docker", "provider/e2b", "provider/fake", "provider/gvisor", "provider/local", "provider/microsandbox"},
 	"provider/local":         {"", "internal/egress", "internal/guest", "internal/guest/agent", "internal/keeper", "internal/linux/*", "internal/roster", "internal/template", "provider/local/fence"},
 	"provider/gvisor":        {"", "internal/egress", "internal/guest", "internal/gvisorexe", "internal/linux/*", "internal/roster", "internal/template", "provider/gvisor/warden"},
@@ -127,9 +127,10 @@ var allowed = map[string][]string{
 	"internal/mcpserver": {"", "agenttool"},
 
 	// The kernel's primitives: each package wraps one, none knows what for.
-	"internal/linux/*":        {"internal/linux"},
-	"internal/linux/forkexec": {"internal/linux", "internal/linux/longcall", "internal/linux/vfork"},
-	"internal/linux/initproc": {"internal/linux", "internal/linux/vfork"},
+	"internal/linux/*":         {"internal/linux"},
+	"internal/linux/linuxtest": {"internal/linux", "internal/testkit/program"},
+	"internal/linux/forkexec":  {"internal/linux", "internal/linux/longcall", "internal/linux/vfork"},
+	"internal/linux/initproc":  {"internal/linux", "internal/linux/vfork"},
 
 	// The agent inside a sandbox, the protocol it speaks, and who drives it.
 	"internal/guest":          {"", "internal/guest/protocol", "internal/linux/solo"},

@@ -16,6 +16,7 @@ import (
 // whole one inside, with the whole one.
 func TestLean(t *testing.T) {
 	tier.Full(t, "TestLeanAround has no build.sh, and so no gVisor inside")
+	program.Watch(t)
 	installed := filepath.Join(t.TempDir(), "cove")
 	if out, err := exec.CommandContext(t.Context(), "../../scripts/build.sh", installed).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

@@ -16,9 +16,10 @@ import (
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/internal/duckdb"
 	"github.com/cove-sandbox/cove/internal/duckdb/ask"
+	"github.com/cove-sandbox/cove/internal/testkit/program"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m, goleak.Cleanup(program.Exit)) }
 
 // puppet is a place whose helper is a function of the test.
 type puppet struct {

@@ -121,10 +121,7 @@ func BenchmarkManyTrue(b *testing.B) {
 // program of the host, and what it holds then.
 func BenchmarkHello(b *testing.B) {
 	path := pathOfTrue(b)
-	image, err := leanAgent()
-	if err != nil {
-		b.Fatal(err)
-	}
+	image := leanAgent(b)
 	var inside, host []time.Duration
 	var private int64
 	for b.Loop() {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/cove-sandbox/cove/internal/guest"
+	"github.com/cove-sandbox/cove/internal/testkit/program"
 	"github.com/cove-sandbox/cove/internal/testkit/tier"
 )
 
@@ -17,6 +18,7 @@ import (
 // inside that works.
 func TestBuild(t *testing.T) {
 	tier.Full(t, "every test of provider/local uses the agent; this one builds it for other machines")
+	program.Watch(t)
 	file := filepath.Join(t.TempDir(), "cove")
 	if out, err := exec.CommandContext(t.Context(), "../../scripts/build.sh", file).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

@@ -230,10 +230,7 @@ func TestImage(t *testing.T) {
 	if image, id, err := guest.Portable([]byte("lean"), "x", ""); err != nil || string(image) != "lean" || id != "x" {
 		t.Errorf("the lean agent is %q, %q, %v", image, id, err)
 	}
-	path, err := leanAgent()
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := leanAgent(t)
 	want, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/internal/guest"
 	"github.com/cove-sandbox/cove/internal/guest/agent"
+	"github.com/cove-sandbox/cove/internal/testkit/program"
 	"github.com/cove-sandbox/cove/internal/testkit/tier"
 )
 
@@ -35,6 +36,7 @@ func TestForeign(t *testing.T) {
 	if emulator == "" {
 		t.Skip("there is no emulator of arm64; install qemu-user")
 	}
+	program.Watch(t)
 	file := filepath.Join(t.TempDir(), agent.Name)
 	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-ldflags=-s -w", "-o", file, "../../cmd/cove-agent")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOARCH=arm64")

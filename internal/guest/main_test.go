@@ -23,6 +23,7 @@ import (
 	"github.com/cove-sandbox/cove/internal/linux/forkexec"
 	"github.com/cove-sandbox/cove/internal/linux/linuxtest"
 	"github.com/cove-sandbox/cove/internal/linux/netns"
+	"github.com/cove-sandbox/cove/internal/testkit/program"
 )
 
 func TestMain(m *testing.M) {
@@ -279,37 +280,34 @@ func launch(t testing.TB, p place, change ...func(*guest.Options)) (int, guest.O
 	return fds[0], opts, cmd, errs
 }
 
-// leanAgent is the agent as it is shipped, kept in memory: the one that COVE_TEST_AGENT
-// names, or one that is built here.
-var leanAgent = sync.OnceValues(func() (string, error) {
-	file := os.Getenv("COVE_TEST_AGENT")
-	if file == "" {
-		dir, err := os.MkdirTemp("", "cove-agent-*")
+// lean is the agent as it is shipped, kept in memory.
+var lean struct {
+	sync.Once
+
+	path string
+	err  error
+}
+
+func leanAgent(t testing.TB) string {
+	t.Helper()
+	file := program.Agent(t)
+	lean.Do(func() {
+		image, err := os.ReadFile(file)
 		if err != nil {
-			return "", err
+			lean.err = err
+			return
 		}
-		defer func() { _ = os.RemoveAll(dir) }()
-		file = filepath.Join(dir, agent.Name)
-		cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", file, "../../cmd/cove-agent")
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return "", fmt.Errorf("%w: %s", err, out)
-		}
+		lean.path, lean.err = guest.Load(image)
+	})
+	if lean.err != nil {
+		t.Fatal(lean.err)
 	}
-	image, err := os.ReadFile(file)
-	if err != nil {
-		return "", err
-	}
-	return guest.Load(image)
-})
+	return lean.path
+}
 
 func leanFile(t testing.TB) *os.File {
 	t.Helper()
-	path, err := leanAgent()
-	if err != nil {
-		t.Fatalf("build the agent: %v", err)
-	}
-	f, err := os.Open(path)
+	f, err := os.Open(leanAgent(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,6 @@
 package upgradetest_test
 
 import (
-	"os"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -11,12 +10,7 @@ import (
 
 // TestMain removes the executables that the tests share.
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
-		if err := program.Remove(); err != nil {
-			code = 1
-		}
-		os.Exit(code)
-	}))
+	goleak.VerifyTestMain(m, goleak.Cleanup(program.Exit))
 }
 
 // The versions of cove that a cluster is upgraded between.

@@ -8,11 +8,10 @@ package alltest
 import (
 	"context"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
 
 	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/testkit/program"
 	"github.com/cove-sandbox/cove/internal/testkit/tier"
 	"github.com/cove-sandbox/cove/provider/docker"
 	"github.com/cove-sandbox/cove/provider/gvisor"
@@ -40,7 +39,7 @@ func Each(t *testing.T, test func(t *testing.T, p cove.Provider)) {
 	if os.Getuid() != 0 {
 		t.Skip("volumes of others' files and bounds on memory need root")
 	}
-	agent := agent(t)
+	agent := program.Agent(t)
 	for name, open := range providers {
 		t.Run(name, func(t *testing.T) {
 			if name != "local" {
@@ -55,21 +54,6 @@ func Each(t *testing.T, test func(t *testing.T, p cove.Provider)) {
 			test(t, p)
 		})
 	}
-}
-
-// agent is the path of one that needs no library.
-func agent(t *testing.T) string {
-	t.Helper()
-	if path := os.Getenv("COVE_TEST_AGENT"); path != "" {
-		return path
-	}
-	path := filepath.Join(t.TempDir(), "cove-agent")
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-ldflags=-s -w", "-o", path, "github.com/cove-sandbox/cove/cmd/cove-agent") //nolint:gosec // words of ours
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("build the agent: %v: %s", err, out)
-	}
-	return path
 }
 
 // Sandbox makes a small sandbox without a network that has these volumes, which ends

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/testkit/program"
 	"github.com/cove-sandbox/cove/internal/testkit/tier"
 	"github.com/cove-sandbox/cove/provider/e2b"
 	"github.com/cove-sandbox/cove/provider/e2b/e2btest"
@@ -55,7 +56,7 @@ func cloud(t *testing.T, change ...func(*e2btest.Config)) *e2btest.Server {
 // at is a provider for a server.
 func at(t *testing.T, s *e2btest.Server, change ...func(*e2b.Config)) *e2b.Provider {
 	t.Helper()
-	cfg := e2b.Config{Dir: filepath.Join(providertest.Dir(t), "e2b"), APIKey: key, APIURL: s.URL(), SandboxURL: s.URL(), Agent: agent(t)}
+	cfg := e2b.Config{Dir: filepath.Join(providertest.Dir(t), "e2b"), APIKey: key, APIURL: s.URL(), SandboxURL: s.URL(), Agent: program.Agent(t)}
 	for _, c := range change {
 		c(&cfg)
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/testkit/program"
 	"github.com/cove-sandbox/cove/provider/e2b"
 	"github.com/cove-sandbox/cove/provider/e2b/e2btest"
 )
@@ -102,7 +103,7 @@ func TestProbe(t *testing.T) {
 			t.Parallel()
 			s := e2btest.New(e2btest.Config{Key: key, First: tt.first})
 			t.Cleanup(func() { _ = s.Close() })
-			cfg := e2b.Config{Dir: t.TempDir(), APIKey: key, APIURL: s.URL(), Agent: agent(t)}
+			cfg := e2b.Config{Dir: t.TempDir(), APIKey: key, APIURL: s.URL(), Agent: program.Agent(t)}
 			if tt.cfg != nil {
 				tt.cfg(&cfg)
 			}

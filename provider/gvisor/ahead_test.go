@@ -15,6 +15,7 @@ import (
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/internal/kernel"
 	"github.com/cove-sandbox/cove/internal/linux/linuxtest"
+	"github.com/cove-sandbox/cove/internal/testkit/program"
 	"github.com/cove-sandbox/cove/provider/gvisor"
 )
 
@@ -153,7 +154,7 @@ seen = 1`
 // TestAheadUser is [TestAhead] as an ordinary user.
 func TestAheadUser(t *testing.T) {
 	linuxtest.NeedRoot(t)
-	for variable, path := range map[string]string{runscVariable: os.Getenv(runscVariable), agentVariable: agentFile(t)} {
+	for variable, path := range map[string]string{runscVariable: os.Getenv(runscVariable), agentVariable: program.Agent(t)} {
 		t.Setenv(variable, shared(t, path))
 	}
 	linuxtest.Again(t, "^TestAhead$")

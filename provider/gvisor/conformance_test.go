@@ -8,6 +8,7 @@ import (
 
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/internal/linux/linuxtest"
+	"github.com/cove-sandbox/cove/internal/testkit/program"
 	"github.com/cove-sandbox/cove/internal/testkit/tier"
 	"github.com/cove-sandbox/cove/provider/gvisor"
 	"github.com/cove-sandbox/cove/provider/providertest"
@@ -22,7 +23,7 @@ func TestConformance(t *testing.T) {
 func TestConformanceUser(t *testing.T) {
 	tier.Full(t, "TestConformance runs as root; TestAheadUser starts a sandbox as an ordinary user")
 	linuxtest.NeedRoot(t)
-	for variable, path := range map[string]string{runscVariable: os.Getenv(runscVariable), agentVariable: agentFile(t)} {
+	for variable, path := range map[string]string{runscVariable: os.Getenv(runscVariable), agentVariable: program.Agent(t)} {
 		t.Setenv(variable, shared(t, path))
 	}
 	linuxtest.Again(t, "^TestConformanceOrdinary$")

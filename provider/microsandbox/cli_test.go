@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/testkit/program"
 	"github.com/cove-sandbox/cove/provider/microsandbox"
 	"github.com/cove-sandbox/cove/provider/microsandbox/msbtest"
 	"github.com/cove-sandbox/cove/provider/providertest"
@@ -171,7 +172,7 @@ func TestMsb(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(providertest.Dir(t), string(lost)+".json"), []byte(`{"transport":"cli","made":true}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p := closed(t, opened(t, microsandbox.Config{Dir: providertest.Dir(t), Transport: "cli", Program: msb, Agent: agent(t)}))
+	p := closed(t, opened(t, microsandbox.Config{Dir: providertest.Dir(t), Transport: "cli", Program: msb, Agent: program.Agent(t)}))
 	if err := p.Remove(t.Context(), lost); err != nil {
 		t.Errorf("remove what is gone: %v", err)
 	}
@@ -204,7 +205,7 @@ func TestLive(t *testing.T) {
 	providertest.Run(t, func(t *testing.T) cove.Provider {
 		p := opened(t, microsandbox.Config{
 			Dir: providertest.Dir(t), Transport: os.Getenv("MSB_TRANSPORT"), ServerURL: os.Getenv("MSB_SERVER_URL"), APIKey: os.Getenv("MSB_API_KEY"),
-			Namespace: os.Getenv("MSB_NAMESPACE"), Program: os.Getenv("MSB_PATH"), Image: os.Getenv("MSB_IMAGE"), Agent: agent(t),
+			Namespace: os.Getenv("MSB_NAMESPACE"), Program: os.Getenv("MSB_PATH"), Image: os.Getenv("MSB_IMAGE"), Agent: program.Agent(t),
 		})
 		providertest.Ready(t, p)
 		return p

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/testkit/program"
 	"github.com/cove-sandbox/cove/internal/testkit/tier"
 	"github.com/cove-sandbox/cove/provider/microsandbox"
 	"github.com/cove-sandbox/cove/provider/microsandbox/msbtest"
@@ -106,14 +107,14 @@ func key(t *testing.T, namespace string) string {
 func rpcConfig(t *testing.T, th *theatre) microsandbox.Config {
 	t.Helper()
 	return microsandbox.Config{
-		Dir: providertest.Dir(t), Transport: "rpc", ServerURL: th.url, APIKey: key(t, "tests"), Namespace: "tests", Agent: agent(t), Memory: 256 * cove.MiB,
+		Dir: providertest.Dir(t), Transport: "rpc", ServerURL: th.url, APIKey: key(t, "tests"), Namespace: "tests", Agent: program.Agent(t), Memory: 256 * cove.MiB,
 	}
 }
 
 // cliConfig reaches the program of the test.
 func cliConfig(t *testing.T, th *theatre) microsandbox.Config {
 	t.Helper()
-	return microsandbox.Config{Dir: providertest.Dir(t), Transport: "cli", Program: th.msb, Agent: agent(t), Memory: 256 * cove.MiB}
+	return microsandbox.Config{Dir: providertest.Dir(t), Transport: "cli", Program: th.msb, Agent: program.Agent(t), Memory: 256 * cove.MiB}
 }
 
 func opened(t *testing.T, cfg microsandbox.Config) *microsandbox.Provider {

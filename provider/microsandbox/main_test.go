@@ -9,6 +9,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/cove-sandbox/cove/internal/testkit/program"
 	"github.com/cove-sandbox/cove/provider/microsandbox"
 	"github.com/cove-sandbox/cove/provider/microsandbox/msbtest"
 	"github.com/cove-sandbox/cove/provider/providertest/escape"
@@ -35,12 +36,9 @@ func TestMain(m *testing.M) {
 	}
 	microsandbox.SetUser(programUser)
 	code := m.Run()
-	for _, made := range built {
-		_ = os.RemoveAll(made)
-	}
 	if err := goleak.Find(); err != nil && code == 0 {
 		_, _ = os.Stderr.WriteString(err.Error() + "\n")
 		code = 1
 	}
-	os.Exit(code)
+	program.Exit(code)
 }

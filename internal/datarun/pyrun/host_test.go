@@ -11,9 +11,10 @@ import (
 
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/internal/talk/talktest"
+	"github.com/cove-sandbox/cove/internal/testkit/program"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m, goleak.Cleanup(program.Exit)) }
 
 // host is a place without a sandbox around it: enough of one for an interpreter.
 type host struct {

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/cove-sandbox/cove/internal/linux"
+	"github.com/cove-sandbox/cove/internal/testkit/program"
 )
 
 // childEnv carries a Child to the process that plays it.
@@ -48,7 +49,7 @@ func Main(m *testing.M, children map[string]Func) {
 	text, ok := os.LookupEnv(childEnv)
 	if !ok {
 		startLasting() // now, so that it is no leak of a test
-		os.Exit(m.Run())
+		program.Main(m)
 	}
 	// Not on this thread: it writes the coverage at the end, and must not be
 	// locked up by then.

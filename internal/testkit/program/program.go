@@ -1,6 +1,6 @@
-// Package program provides executables of cmd/cove to tests. A test run builds cove once
-// and names it in COVE_TEST_COVE. Only tests import it, and it must not know what the
-// program does.
+// Package program provides the executables of cmd/cove and cmd/cove-agent to tests. A test
+// run builds each once and names it in COVE_TEST_COVE and COVE_TEST_AGENT. Only tests
+// import it, and it must not know what the programs do.
 package program
 
 import (
@@ -17,20 +17,20 @@ import (
 	"testing"
 )
 
-const (
-	variable = "COVE_TEST_COVE"
-	module   = "github.com/cove-sandbox/cove"
-)
+const module = "github.com/cove-sandbox/cove"
 
 var built struct {
 	mu    sync.Mutex
 	dir   string
-	paths map[string]string // by version
+	paths map[string]bool // what was built
 }
 
 // Main runs the tests of m and removes the executables that were built for them.
-func Main(m *testing.M) {
-	code := m.Run()
+func Main(m *testing.M) { Exit(m.Run()) }
+
+// Exit removes the executables and ends the process. It is for a TestMain that cannot
+// call Main.
+func Exit(code int) {
 	if err := Remove(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		code = 1
@@ -38,8 +38,7 @@ func Main(m *testing.M) {
 	os.Exit(code)
 }
 
-// Remove removes the executables that were built. It is for a TestMain that cannot
-// call Main.
+// Remove removes the executables that were built.
 func Remove() error {
 	built.mu.Lock()
 	defer built.mu.Unlock()
@@ -55,22 +54,40 @@ func Remove() error {
 // is not set, it builds cove once per test process.
 func Cove(t testing.TB) string {
 	t.Helper()
-	if path := os.Getenv(variable); path != "" {
+	if path := os.Getenv("COVE_TEST_COVE"); path != "" {
 		return path
 	}
 	return Version(t, "")
+}
+
+// Agent returns the path of the executable that COVE_TEST_AGENT names: the agent of
+// sandboxes, static and small. Where the variable is not set, it builds the agent once
+// per test process.
+func Agent(t testing.TB) string {
+	t.Helper()
+	if path := os.Getenv("COVE_TEST_AGENT"); path != "" {
+		return path
+	}
+	return build(t, "cove-agent", "cove-agent", "-s -w")
 }
 
 // Version returns the path of a cove that reports version. It is built once per test
 // process.
 func Version(t testing.TB, version string) string {
 	t.Helper()
+	flags := "-s -w"
+	if version != "" {
+		flags += " -X " + module + "/internal/cli.version=" + version
+	}
+	return build(t, "cove", filepath.Join("cove"+version, "cove"), flags)
+}
+
+// build builds a program of cmd once per test process. Name is the file, relative to the
+// folder of all that are built.
+func build(t testing.TB, program, name, flags string) string {
+	t.Helper()
 	built.mu.Lock()
 	defer built.mu.Unlock()
-	if path := built.paths[version]; path != "" {
-		return path
-	}
-	Watch(t)
 	if built.dir == "" {
 		dir, err := os.MkdirTemp("", "cove-program-") //nolint:usetesting // all tests of the process share it
 		if err != nil {
@@ -79,19 +96,19 @@ func Version(t testing.TB, version string) string {
 		if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // tests execute the program as other users
 			t.Fatal(err)
 		}
-		built.dir, built.paths = dir, map[string]string{}
+		built.dir, built.paths = dir, map[string]bool{}
 	}
-	path := filepath.Join(built.dir, "cove"+version, "cove")
-	flags := "-s -w"
-	if version != "" {
-		flags += " -X " + module + "/internal/cli.version=" + version
+	path := filepath.Join(built.dir, name)
+	if built.paths[path] {
+		return path
 	}
-	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), "go", "build", "-trimpath", "-buildvcs=false", "-ldflags="+flags, "-o", path, module+"/cmd/cove")
+	Watch(t)
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), "go", "build", "-trimpath", "-buildvcs=false", "-ldflags="+flags, "-o", path, module+"/cmd/"+program) //nolint:gosec // words of ours
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("build cove: %v\n%s", err, out)
+		t.Fatalf("build %s: %v\n%s", program, err, out)
 	}
-	built.paths[version] = path
+	built.paths[path] = true
 	return path
 }
 

@@ -25,6 +25,19 @@ func TestCove(t *testing.T) {
 	}
 }
 
+func TestAgent(t *testing.T) {
+	path := program.Agent(t)
+	if named := os.Getenv("COVE_TEST_AGENT"); named != "" && path != named {
+		t.Errorf("the agent is %s, want %s, which COVE_TEST_AGENT names", path, named)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode()&0o111 == 0 {
+		t.Errorf("it is no executable: %v, %v", info, err)
+	}
+	if again := program.Agent(t); again != path {
+		t.Errorf("the second call returned %s, the first %s", again, path)
+	}
+}
+
 func TestVersion(t *testing.T) {
 	tier.Full(t, "it builds cove; the gate has one version")
 	path := program.Version(t, "v9.8.7")
