@@ -204,6 +204,9 @@ func (s *source) next() (protocol.RecordKind, []byte, error) {
 		}
 		return 0, nil, cove.Wrap(cove.Unavailable, err, "%.200q: the stream from the sandbox broke; try again", s.name)
 	case kind == protocol.RecordEnd:
+		if err := s.ctx.Err(); err != nil { // the pipe may not have been interrupted yet
+			return 0, nil, err
+		}
 		return 0, nil, io.EOF
 	case kind == protocol.RecordFailed:
 		r, err := protocol.DecodeReply(b)

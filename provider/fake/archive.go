@@ -35,6 +35,9 @@ func (f files) Archive(ctx context.Context, dir string) (io.ReadCloser, error) {
 		if err == nil {
 			err = out.Close()
 		}
+		if err == nil {
+			err = ctx.Err() // the reader may not have been stopped yet
+		}
 		_ = w.CloseWithError(err)
 	}()
 	stop := context.AfterFunc(ctx, func() { _ = r.CloseWithError(ctx.Err()) })
