@@ -45,7 +45,7 @@ var allowed = map[string][]string{
 
 	"store/memory":          {""},
 	"store/redis":           {""},
-	"store/redis/redistest": {},
+	"store/redis/redistest": {"", "store/redis"},
 	"store/sqlite":          {""},
 	"store/storetest":       {""},
 

@@ -35,27 +35,12 @@ const secret = "0123456789abcdef0123456789abcdef"
 // lease is long enough for a machine that is slow; what waits for one has its own.
 const lease = 10 * time.Second
 
-// settled returns names of directories that have settled: the lease of who began them
-// was short.
+// settled returns names of directories that have settled.
 func settled(t testing.TB, url string, n int) (next func() string) {
 	t.Helper()
 	var wait time.Duration
 	for i := range n {
-		dir, err := redis.Open(t.Context(), redis.Config{URL: url, Node: "first", Instance: "first", Lease: 20 * time.Millisecond, Prefix: fmt.Sprint("t", i)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		pulse, err := dir.Beat(t.Context(), cove.Node{ID: "first"})
-		if err == nil {
-			err = dir.Leave(t.Context(), 0)
-		}
-		if err == nil {
-			err = dir.Close()
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		wait = pulse.Settling
+		wait = redistest.Begin(t, url, fmt.Sprint("t", i), "first")
 	}
 	<-time.After(wait)
 	i := 0

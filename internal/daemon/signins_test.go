@@ -2,7 +2,6 @@ package daemon_test
 
 import (
 	"bufio"
-	"errors"
 	"io"
 	"net/http"
 	"net/url"
@@ -16,7 +15,6 @@ import (
 
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/internal/daemon"
-	"github.com/cove-sandbox/cove/store/redis"
 	"github.com/cove-sandbox/cove/store/redis/redistest"
 )
 
@@ -46,18 +44,7 @@ func cluster(t *testing.T, n int, more ...string) (nodes []node, shared *rediste
 func settled(t *testing.T, node string) *redistest.Server {
 	t.Helper()
 	shared := redistest.Start(t)
-	dir, err := redis.Open(t.Context(), redis.Config{URL: shared.URL(), Node: node, Instance: "before", Lease: 20 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	pulse, err := dir.Beat(t.Context(), cove.Node{ID: node})
-	if err == nil {
-		err = dir.Leave(t.Context(), 0)
-	}
-	if err := errors.Join(err, dir.Close()); err != nil {
-		t.Fatal(err)
-	}
-	<-time.After(pulse.Settling)
+	<-time.After(redistest.Begin(t, shared.URL(), "", node))
 	return shared
 }
 

@@ -25,8 +25,7 @@ func TestMain(m *testing.M) {
 }
 
 // The paths of executables that tests need, by environment variables: scripts/test.sh
-// sets them. Without
-// one, the runtime is that of this build.
+// sets them. Without one, the runtime is that of this build.
 const (
 	agentVariable = "COVE_TEST_AGENT"
 	runscVariable = "COVE_TEST_RUNSC"

@@ -331,6 +331,13 @@ func TestFlaky(t *testing.T) {
 		if _, err := readKnown(filepath.Join(t.TempDir(), "none.md")); err == nil {
 			t.Error("a page that does not exist is read")
 		}
+		page := filepath.Join(t.TempDir(), "page.md")
+		if err := os.WriteFile(page, []byte(knownHeading+"\n\n| `a TestA` | then |\n| `b TestB` and `TestC` | then |\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := readKnown(page); err == nil || !strings.Contains(err.Error(), "TestC") {
+			t.Errorf("a row that names two tests: %v", err)
+		}
 	})
 }
 

@@ -225,7 +225,7 @@ func isKnown(known map[string]bool, f failure) bool {
 // knownHeading starts the list of tests that were flaky before.
 const knownHeading = "## Tests that were flaky"
 
-var knownRow = regexp.MustCompile("^\\| `([^`]+)` \\|")
+var knownRow = regexp.MustCompile("^\\| `([^` ]+ [^` ]+)` \\|")
 
 // readKnown reads that list: the first cell of each row has the package and the test.
 func readKnown(page string) (map[string]bool, error) {
@@ -237,10 +237,15 @@ func readKnown(page string) (map[string]bool, error) {
 	known, listed := map[string]bool{}, false
 	scan := bufio.NewScanner(f)
 	for scan.Scan() {
-		if line := scan.Text(); strings.HasPrefix(line, "## ") {
+		line := scan.Text()
+		row := knownRow.FindStringSubmatch(line)
+		switch {
+		case strings.HasPrefix(line, "## "):
 			listed = line == knownHeading
-		} else if row := knownRow.FindStringSubmatch(line); listed && row != nil {
+		case listed && row != nil:
 			known[row[1]] = true
+		case listed && strings.HasPrefix(line, "| `"):
+			return nil, fmt.Errorf("%s: the first cell of a row must be one test, as `package Test`: %s", page, line)
 		}
 	}
 	if len(known) == 0 && scan.Err() == nil {
