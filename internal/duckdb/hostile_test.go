@@ -172,28 +172,37 @@ func TestAnotherBuild(t *testing.T) {
 	}
 }
 
-// TestNobodyAsked: what a helper says by itself ends it, at once.
+// TestNobodyAsked: what a helper says by itself ends it, at once. The answer before it
+// counts, whichever of them the host notices first.
 func TestNobodyAsked(t *testing.T) {
 	for name, more := range map[string]string{
 		"a second answer": "0000000400000", "one byte": "0", "a newline": "\n", "a whole frame": `00000040{"id":3,"rows":{"columns":[],"count":0}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := &puppet{play: honest(ask.VerbQuery, func(q *part, r *ask.Request) {
-				q.behave(r)
-				if q.number == 1 {
-					q.raw(more)
-					<-q.killed
-				}
-			})}
-			h := loaded(t, in)
-			if _, err := h.Query(t.Context(), question); err != nil {
-				t.Fatal(err)
-			}
-			<-in.parts[0].done
-			if rows, err := h.Query(t.Context(), question); err != nil || !rows.Loaded {
-				t.Errorf("the next question: %+v, %v", rows, err)
+			for range 100 {
+				speaksOn(t, more)
 			}
 		})
+	}
+}
+
+// speaksOn asks a helper that says more after its answer.
+func speaksOn(t *testing.T, more string) {
+	t.Helper()
+	in := &puppet{play: honest(ask.VerbQuery, func(q *part, r *ask.Request) {
+		q.behave(r)
+		if q.number == 1 {
+			q.raw(more)
+			<-q.killed
+		}
+	})}
+	h := loaded(t, in)
+	if _, err := h.Query(t.Context(), question); err != nil {
+		t.Fatal(err)
+	}
+	<-in.parts[0].done
+	if rows, err := h.Query(t.Context(), question); err != nil || !rows.Loaded {
+		t.Fatalf("the next question: %+v, %v", rows, err)
 	}
 }
 

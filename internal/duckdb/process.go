@@ -104,27 +104,28 @@ func (p *process) ask(ctx context.Context, q *ask.Request, grace time.Duration) 
 		return p.read(ctx, text)
 	case <-p.answers.spoiled:
 		p.kill(ctx)
-		return nil, garbled(foreign)
 	case <-p.dead:
-		return p.last(ctx)
 	case <-ctx.Done():
 		p.interrupt(ctx, grace)
 		return nil, ctx.Err()
 	}
+	return p.last(ctx)
 }
 
 const foreign = "it is not of the protocol"
 
-// last is the answer of a process that gave it before its end, or why it ended.
+// last is the answer that a process gave before it ended or broke the protocol, or why
+// there is none.
 func (p *process) last(ctx context.Context) (*ask.Answer, error) {
 	select {
 	case text := <-p.answers.got:
 		return p.read(ctx, text)
-	case <-p.answers.spoiled: // it was ended for that
-		return nil, garbled(foreign)
 	default:
-		return nil, p.broke()
 	}
+	if !p.answers.fine() {
+		return nil, garbled(foreign)
+	}
+	return nil, p.broke()
 }
 
 // read makes an answer of a frame.

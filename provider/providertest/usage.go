@@ -27,7 +27,7 @@ func (e *env) usage(s cove.Sandbox) cove.Usage {
 func usageGrows(e *env) {
 	s := e.sandbox()
 	before := e.usage(s)
-	e.prints(s, "", "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done")
+	e.prints(s, "", "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done") // several clock ticks of 10 ms, the unit of /proc
 	e.must(s.Files().Write(e.ctx(), "big", bytes.NewReader(make([]byte, 1<<20)), 0o644), "write")
 	e.prints(s, "", "touch a b c")
 	after := e.usage(s)
