@@ -46,6 +46,11 @@ func (k *kernel) death(r *run) (*cove.CodeResult, error) {
 	case k.closed.Load():
 		out.Outcome, out.ExitCode, out.Signal = cove.Killed, killedCode, "KILL"
 		text = "the interpreter was ended by a restart or the end of its context; its variables are gone"
+	case r.flooded():
+		why := flooded(cove.Bytes(r.limit))
+		out.Outcome, out.ExitCode, out.Signal = why.outcome, why.code, ""
+		out.Error = &cove.CodeError{Name: why.name, Value: why.text + ", and the interpreter ended (" + how(k.ended) + "); " + gone}
+		return out, nil
 	case r.raised != nil && r.finished:
 		return out, nil // it said itself how it came to its end
 	case last != "":

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -140,6 +139,9 @@ func (k *kernel) Run(ctx context.Context, what cove.KernelRun) (*cove.CodeResult
 	}
 	select {
 	case <-r.done:
+		if r.flooded() { // it came to its end before we noticed
+			return r.stopped(flooded(limits.Output), true), nil
+		}
 		return r.result(), nil
 	case <-k.dead:
 		return k.death(r)
@@ -194,21 +196,7 @@ func (k *kernel) stop(ctx context.Context, r *run, wall time.Duration, why reaso
 		}
 	}
 	k.x.end(r)
-	out := r.result()
-	out.Outcome, out.ExitCode = why.outcome, why.code
-	text := why.text + "; the variables are kept"
-	if !kept {
-		text = why.text + "; the interpreter did not stop and was ended: its variables are gone"
-	}
-	out.Error = &cove.CodeError{Name: why.name, Value: text}
-	if was := r.raised; was != nil {
-		out.Error.Line = was.Line
-		// Where it was is told by what the interrupt raised; the rest is ours to say.
-		if where, ok := strings.CutSuffix(strings.TrimSpace(was.Traceback), was.Name); ok {
-			out.Error.Traceback = where + why.name + ": " + text + "\n"
-		}
-	}
-	return out, nil
+	return r.stopped(why, kept), nil
 }
 
 // await reports whether a run ends in time with its interpreter alive.

@@ -120,6 +120,20 @@ func TestOutputLimit(t *testing.T) {
 	b.prints("print(x)", "42\n")
 }
 
+// Code that ends at once has passed the limit of output, too.
+func TestOutputLimitAtTheEnd(t *testing.T) {
+	b := python(t)
+	for range 100 {
+		if r, h := b.within("print('y' * 100)", cove.Limits{Wall: soon, Output: 10}); r.Outcome != cove.OutputLimit || h.bytes != 10 || !strings.Contains(r.Error.Value, "the variables are kept") {
+			t.Fatalf("%+v %+v, %d bytes", r, r.Error, h.bytes)
+		}
+	}
+	r, h := b.within("import os; os.write(1, b'y' * 100); os._exit(3)", cove.Limits{Wall: soon, Output: 10})
+	if r.Outcome != cove.OutputLimit || h.bytes != 10 || !strings.Contains(r.Error.Value, "its variables are gone") {
+		t.Errorf("%+v %+v, %d bytes", r, r.Error, h.bytes)
+	}
+}
+
 func TestCallerLeaves(t *testing.T) {
 	b := python(t)
 	b.run("x = 42")

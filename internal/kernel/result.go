@@ -180,3 +180,33 @@ func (r *run) result() *cove.CodeResult {
 	}
 	return out
 }
+
+// flooded reports whether the run passed its limit of output. It is asked once.
+func (r *run) flooded() bool {
+	select {
+	case <-r.flood:
+		return true
+	default:
+		return false
+	}
+}
+
+// stopped is the answer about code that was stopped for a reason. If kept, its
+// interpreter lives on.
+func (r *run) stopped(why reason, kept bool) *cove.CodeResult {
+	out := r.result()
+	out.Outcome, out.ExitCode = why.outcome, why.code
+	text := why.text + "; the variables are kept"
+	if !kept {
+		text = why.text + "; the interpreter did not stop and was ended: its variables are gone"
+	}
+	out.Error = &cove.CodeError{Name: why.name, Value: text}
+	if was := r.raised; was != nil {
+		out.Error.Line = was.Line
+		// Where it was is told by what the interrupt raised; the rest is ours to say.
+		if where, ok := strings.CutSuffix(strings.TrimSpace(was.Traceback), was.Name); ok {
+			out.Error.Traceback = where + why.name + ": " + text + "\n"
+		}
+	}
+	return out
+}
