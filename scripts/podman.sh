@@ -47,6 +47,7 @@ daemon() {
   mount --bind "$dir/run" /run
   mount --bind "$dir/lib" /var/lib
   export CONTAINERS_CONF=$dir/containers.conf CONTAINERS_STORAGE_CONF=$dir/storage.conf HOME=$dir TMPDIR=$dir
+  cd "$dir" # conmon makes a file "oom" in the working directory
   exec podman --cgroup-manager cgroupfs system service --time 0 "unix://$dir/podman.sock"
 }
 
