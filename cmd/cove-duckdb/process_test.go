@@ -96,7 +96,7 @@ func TestMemory(t *testing.T) {
 		if a := p.query(sql); a.Fault == nil || a.Fault.Kind != ask.Memory {
 			t.Errorf("%s: %+v", name, a.Fault)
 		}
-		// One text takes the same in each run; a hash table, what its threads happen to do.
+		// A text needs the same memory in each run; a hash table does not: it depends on how threads share the work.
 		if a := p.query("SELECT length(repeat(repeat('z', 1000), 250000))"); a.Fault != nil || string(a.Rows.Rows[0]) != "[250000000]" {
 			t.Fatalf("after %s: %+v", name, a.Fault)
 		}

@@ -139,7 +139,7 @@ func (k *kernel) Run(ctx context.Context, what cove.KernelRun) (*cove.CodeResult
 	}
 	select {
 	case <-r.done:
-		if r.flooded() { // it came to its end before we noticed
+		if r.flooded() { // the code ended before it could be stopped
 			return r.stopped(flooded(limits.Output), true), nil
 		}
 		return r.result(), nil
