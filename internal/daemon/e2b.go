@@ -4,10 +4,8 @@ package daemon
 
 import (
 	"context"
-	"crypto/subtle"
 	"crypto/tls"
 	"encoding/json"
-	"iter"
 	"maps"
 	"net"
 	"net/http"
@@ -168,7 +166,7 @@ func (s *server) alone(h http.Handler) http.Handler {
 // e2bFace is what E2B's clients find.
 func (s *server) e2bFace() *e2bapi.Handler {
 	cfg := e2bapi.Config{
-		Platform: s.platform, Authenticate: s.keys.Authenticate, Owner: s.ownerOf, Key: s.whoIs, Live: s.live, Watch: s.watch.Follow,
+		Platform: s.platform, Authenticate: s.keys.Authenticate, Owner: s.ownerOf, Key: s.whoIs, Holders: s.holders, Watch: s.watch.Follow,
 		CodeTemplate: s.codeTemplate, Secrets: func(cove.Principal) []string { return slices.Sorted(maps.Keys(s.cfg.Secrets)) },
 		Secret: s.book.Derive("e2b"), Domain: s.domain, Network: cove.NetworkMode(s.cfg.Faces.E2BNetwork),
 		Begin: s.telemetry.Request, End: s.e2bAnswered, Logger: s.Logger,
@@ -214,18 +212,7 @@ func (s *server) sessionOf(ctx context.Context, id cove.ID) (*cove.Session, erro
 	return rec, err
 }
 
-// live yields the sessions of everybody.
-func (s *server) live(ctx context.Context) iter.Seq[cove.ID] {
-	return func(yield func(cove.ID) bool) {
-		for rec, err := range s.parts.store.Sessions(ctx, cove.SessionFilter{}) {
-			if err != nil || !yield(rec.ID) {
-				return // who looks finds nothing
-			}
-		}
-	}
-}
-
-// ownerOf returns who owns a session, as his key is now.
+// ownerOf returns the caller that opened a session, as its key is now.
 func (s *server) ownerOf(ctx context.Context, id cove.ID) (cove.Principal, func(), error) {
 	rec, err := s.sessionOf(ctx, id)
 	if err != nil {
@@ -234,8 +221,9 @@ func (s *server) ownerOf(ctx context.Context, id cove.ID) (cove.Principal, func(
 	return s.whoIs(ctx, rec.Owner)
 }
 
-// openPorts serves ports of sandboxes below E2B's domain: those of public ones to
-// everybody, and those of others to who shows the token of traffic.
+// openPorts serves ports of sandboxes below E2B's domain: those of public sandboxes
+// without a token, for the session's owner, and those of others for the caller that the
+// traffic token names.
 func (s *server) openPorts(secret []byte) http.Handler {
 	return preview.New(preview.Config{
 		Domain: hostOf(s.domain), Secure: true, Platform: s.platform, Logger: s.Logger, Refusal: portRefused,
@@ -244,12 +232,15 @@ func (s *server) openPorts(secret []byte) http.Handler {
 			if err != nil {
 				return cove.Principal{}, func() {}, err
 			}
-			shown, want := r.Header.Get("E2B-Traffic-Access-Token"), e2bapi.Token(secret, "traffic", string(id))
-			if !rec.Spec.PublicPorts && subtle.ConstantTimeCompare([]byte(shown), []byte(want)) != 1 {
-				return cove.Principal{}, func() {}, cove.Errorf(cove.Denied, "the ports of this sandbox are not public").
-					Remedy("send its traffic access token in E2B-Traffic-Access-Token")
+			if rec.Spec.PublicPorts {
+				return s.whoIs(ctx, rec.Owner)
 			}
-			return s.whoIs(ctx, rec.Owner)
+			caller, ok := e2bapi.CallerOf(secret, "traffic", id, r.Header.Get("E2B-Traffic-Access-Token"))
+			if !ok {
+				return cove.Principal{}, func() {}, cove.Errorf(cove.Denied, "the ports of this sandbox are not public").
+					Remedy("send its traffic access token in E2B-Traffic-Access-Token; create and connect give one to a key that holds exec")
+			}
+			return s.whoIs(ctx, caller)
 		},
 	})
 }

@@ -90,7 +90,7 @@ func Serve(ctx context.Context, cfg config.Config, o Options) (err error) {
 			return homeError(home.dir, err)
 		}
 	}
-	s := &server{home: home, cfg: cfg, Options: o, traffic: newTraffic(), watch: auth.NewWatch()}
+	s := &server{home: home, cfg: cfg, Options: o, traffic: newTraffic(), watch: auth.NewWatch(), listing: make(chan struct{}, 1)}
 	if err := s.listen(ctx); err != nil {
 		return err
 	}
@@ -137,11 +137,12 @@ type server struct {
 	book      *ticket.Book
 	desk      *ticket.Desk
 	origins   origins
-	previews  net.Listener // nil unless they have a door of their own
-	e2bDoor   net.Listener // likewise for E2B's domain
-	msbDoor   net.Listener // and for microsandbox's clients
-	domain    string       // of E2B's clients, with its port; "" for none
-	authority *authority   // that vouches for the domain; nil unless it is ours
+	previews  net.Listener  // nil unless they have a door of their own
+	e2bDoor   net.Listener  // likewise for E2B's domain
+	msbDoor   net.Listener  // and for microsandbox's clients
+	domain    string        // of E2B's clients, with its port; "" for none
+	listing   chan struct{} // holds one element while keys are listed for a link; see tokenCallers
+	authority *authority    // that vouches for the domain; nil unless it is ours
 
 	mcp *mcpserver.Handler // serves clients that have sessions of their own
 

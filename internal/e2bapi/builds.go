@@ -5,7 +5,6 @@ import (
 	"bufio"
 	"compress/gzip"
 	"context"
-	"crypto/subtle"
 	"errors"
 	"io"
 	"maps"
@@ -203,7 +202,7 @@ func (c *call) buildFiles() error {
 	present := one.files[hash] != ""
 	c.h.builds.mu.Unlock()
 	to := c.h.origin(c.r).JoinPath("templates", name, "upload", one.id, hash)
-	to.RawQuery = url.Values{"token": {Token(c.h.cfg.Secret, kindUpload, one.id+":"+hash)}}.Encode()
+	to.RawQuery = url.Values{"token": {Token(c.h.cfg.Secret, kindUpload, uploadID(one.id, hash), c.who.Name)}}.Encode()
 	c.answer(http.StatusCreated, struct {
 		Present bool   `json:"present"`
 		URL     string `json:"url,omitempty"`
@@ -211,32 +210,39 @@ func (c *call) buildFiles() error {
 	return nil
 }
 
-// upload takes the files of a step, from who has the link.
+// uploadID names what the token of an upload is for: one file of one build.
+func uploadID(build, hash string) cove.ID { return cove.ID(build + ":" + hash) }
+
+const uploadRoute = "PUT /templates/{id}/upload/{build}/{hash}"
+
+// upload takes the files of a step, for the caller that the token in the link names.
 func (h *Handler) upload() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := h.resume(w, r)
-		started := time.Now()
-		err := c.takeUpload()
-		if err != nil {
-			c.fail(err)
+		caller, ok := h.callerOf(r.URL.Query().Get("token"), kindUpload, uploadID(r.PathValue("build"), r.PathValue("hash")))
+		if !ok {
+			c.act(uploadRoute, cove.Principal{}, nil, cove.Errorf(cove.Unauthenticated, "the token in this link is not one for these files").
+				Remedy("ask for a new link with GET /templates/{id}/files/{hash}"), nil)
+			return
 		}
-		c.told(r.Context(), "PUT /templates/{id}/upload/{build}/{hash}", err, time.Since(started))
+		who, done, err := h.cfg.Key(r.Context(), caller)
+		c.act(uploadRoute, who, done, err, (*call).takeUpload)
 	})
 }
 
 func (c *call) takeUpload() error {
-	id, hash := c.r.PathValue("build"), c.r.PathValue("hash")
-	want := Token(c.h.cfg.Secret, kindUpload, id+":"+hash)
-	if subtle.ConstantTimeCompare([]byte(c.r.URL.Query().Get("token")), []byte(want)) != 1 {
-		return cove.Errorf(cove.Unauthenticated, "this is no link to send files to")
+	if scope := cove.TemplateBuild.Trait().Scope; !c.who.May(scope) {
+		return cove.Errorf(cove.Denied, "sending files of a template needs the scope %s, which this key does not hold", scope).
+			Remedy("use a key that holds it")
 	}
+	id, hash := c.r.PathValue("build"), c.r.PathValue("hash")
 	return c.atBuild(func() error { return c.keepUpload(id, hash) })
 }
 
 // keepUpload keeps the files of a step.
 func (c *call) keepUpload(id, hash string) error {
 	one := c.h.builds.open(id)
-	if one == nil || one.name != c.r.PathValue("id") {
+	if one == nil || one.name != c.r.PathValue("id") || one.tenant != c.who.Tenant {
 		return cove.Errorf(cove.NotFound, "the build does not wait for files")
 	}
 	f, err := os.CreateTemp("", "cove-build-")

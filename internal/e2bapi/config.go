@@ -11,23 +11,24 @@ import (
 	"github.com/cove-sandbox/cove"
 )
 
-// Config is what the face needs. Platform, Authenticate, Owner and Secret must be set;
-// the rest has defaults.
+// Config is what the handler needs. Platform, Authenticate, Owner, Key and Secret must
+// be set; the rest has defaults.
 type Config struct {
 	// Platform returns the platform bound to a principal.
 	Platform func(cove.Principal) cove.Platform
 	// Authenticate returns whose key a call of the control API shows. done, if not
 	// nil, is called when the request is over.
 	Authenticate func(ctx context.Context, secret string) (p cove.Principal, done func(), err error)
-	// Owner returns who owns a session, as his key is now: calls that show the
-	// session's token act for him. A session that is not there is NotFound.
+	// Owner returns the caller that opened a session, as its key is now: calls that need
+	// no token act for it. A session that is not there is NotFound.
 	Owner func(ctx context.Context, id cove.ID) (p cove.Principal, done func(), err error)
-	// Key returns whom a key of this name stands for now. Tokens of volumes name one.
-	// nil: the files of volumes are not to be had.
+	// Key returns the caller of this name, as its key is now: tokens of sandboxes and of
+	// volumes name one. A key that was revoked or has expired is Unauthenticated.
 	Key func(ctx context.Context, name string) (p cove.Principal, done func(), err error)
-	// Live yields the sessions that a signature may be one of where neither host nor
-	// header names one. nil: none.
-	Live func(ctx context.Context) iter.Seq[cove.ID]
+	// Holders yields a session and the name of a caller whose token of it a signature may
+	// have been made with, for each that can be: of one session, or of all for id "". nil:
+	// no signature is good.
+	Holders func(ctx context.Context, id cove.ID) iter.Seq2[cove.ID, string]
 	// CodeTemplate returns the template for clients of E2B's code interpreter, which
 	// name its own. nil, and "": the one for everybody.
 	CodeTemplate func() string

@@ -54,18 +54,19 @@ type sandboxAnswer struct {
 	Sandbox  string `json:"sandboxID"`
 	Client   string `json:"clientID"`
 	Version  string `json:"envdVersion"`
-	Access   string `json:"envdAccessToken"`
+	Access   string `json:"envdAccessToken,omitempty"`
 	Traffic  string `json:"trafficAccessToken,omitempty"`
 	Domain   string `json:"domain,omitempty"`
 }
 
-func (h *Handler) sandboxOf(s *cove.Session) sandboxAnswer {
+// sandboxOf tells the caller how a sandbox is reached, with tokens of the caller's own.
+func (c *call) sandboxOf(s *cove.Session) sandboxAnswer {
 	a := sandboxAnswer{
 		Template: templateOf(s), Alias: s.Spec.Template, Sandbox: string(s.ID), Client: clientID, Version: envdVersion,
-		Access: h.token(kindAccess, s.ID), Domain: h.cfg.Domain,
+		Access: c.accessToken(s.ID), Domain: c.h.cfg.Domain,
 	}
 	if !s.Spec.PublicPorts {
-		a.Traffic = h.token(kindTraffic, s.ID)
+		a.Traffic = c.tokenFor(kindTraffic, s.ID, cove.ScopeExec)
 	}
 	return a
 }

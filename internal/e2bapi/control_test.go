@@ -97,7 +97,7 @@ func TestCreate(t *testing.T) {
 		t.Errorf("what a full body asks for: %+v", s.Spec)
 	}
 	r.wants(http.StatusOK, &got, "POST", "/sandboxes/"+string(s.ID)+"/connect", `{"timeout":60}`)
-	if got["trafficAccessToken"] != e2bapi.Token(r.secret, "traffic", string(s.ID)) {
+	if got["trafficAccessToken"] != r.tokenOf("traffic", s.ID, "tester") {
 		t.Errorf("a sandbox without public traffic: %v", got)
 	}
 	if s := r.session(r.create(`{"templateID":"node","timeout":0,"autoPause":true}`)); s.Spec.Template != "node" || s.Spec.Idle != time.Second || s.Spec.OnEnd != cove.EndPause {

@@ -118,7 +118,7 @@ func (c *call) create() error {
 	if err != nil {
 		return asked(err)
 	}
-	c.answer(http.StatusCreated, c.h.sandboxOf(s))
+	c.answer(http.StatusCreated, c.sandboxOf(s))
 	return nil
 }
 

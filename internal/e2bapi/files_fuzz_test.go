@@ -5,10 +5,10 @@ import (
 	"io"
 	"io/fs"
 	"iter"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"slices"
 	"strings"
 	"testing"
 
@@ -51,12 +51,12 @@ func FuzzForm(f *testing.F) {
 		face := e2bapi.New(e2bapi.Config{
 			Secret:   []byte("s"),
 			Platform: func(cove.Principal) cove.Platform { return sink{whole: &whole} },
-			Owner:    func(context.Context, cove.ID) (cove.Principal, func(), error) { return cove.Principal{}, nil, nil },
+			Key:      func(context.Context, string) (cove.Principal, func(), error) { return cove.Principal{}, nil, nil },
 		})
 		req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/files?path="+url.QueryEscape(path), strings.NewReader(body))
 		for name, value := range map[string]string{
 			"Content-Type": "multipart/form-data; boundary=" + boundary, "E2b-Sandbox-Id": someID, "E2b-Sandbox-Port": "49983",
-			"X-Access-Token": e2bapi.Token([]byte("s"), "access", someID),
+			"X-Access-Token": e2bapi.Token([]byte("s"), "access", someID, "tester"),
 		} {
 			req.Header.Set(name, value)
 		}
@@ -78,7 +78,7 @@ func FuzzForm(f *testing.F) {
 
 // No link but the one that was signed opens a file.
 func FuzzSignature(f *testing.F) {
-	token := e2bapi.Token([]byte("s"), "access", someID)
+	token := e2bapi.Token([]byte("s"), "access", someID, "tester")
 	good := link("f", "read", "", token, 0).Encode()
 	f.Add(good)
 	f.Add(strings.Replace(good, "v1_", "v1_A", 1))
@@ -88,8 +88,10 @@ func FuzzSignature(f *testing.F) {
 	f.Fuzz(func(t *testing.T, query string) {
 		face := e2bapi.New(e2bapi.Config{
 			Secret: []byte("s"),
-			Live:   func(context.Context) iter.Seq[cove.ID] { return slices.Values([]cove.ID{someID}) },
-			Owner: func(context.Context, cove.ID) (cove.Principal, func(), error) {
+			Holders: func(context.Context, cove.ID) iter.Seq2[cove.ID, string] {
+				return maps.All(map[cove.ID]string{someID: "tester"})
+			},
+			Key: func(context.Context, string) (cove.Principal, func(), error) {
 				return cove.Principal{}, nil, cove.Errorf(cove.NotFound, "it got this far")
 			},
 		})

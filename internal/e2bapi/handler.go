@@ -40,7 +40,7 @@ func New(cfg Config) *Handler {
 			h.control.Handle(pattern, h.byKey(pattern, do))
 		}
 	}
-	h.control.Handle("PUT /templates/{id}/upload/{build}/{hash}", h.upload())
+	h.control.Handle(uploadRoute, h.upload())
 	for pattern, do := range contentRoutes() {
 		h.control.Handle(pattern, h.byVolumeToken(pattern, do))
 	}
@@ -64,8 +64,9 @@ type call struct {
 	who      cove.Principal
 	platform cove.Platform
 	id       cove.ID // of the sandbox; "" in the control API
+	caller   string  // the caller that the token of a sandbox names; "" for the session's owner
 	user     string  // whom the call names, "" for the usual one
-	unshown  bool    // it shows nothing, where public traffic need not
+	unshown  bool    // it has no token, which calls to public traffic need not have
 }
 
 // answerWriter knows what was answered.
@@ -196,14 +197,14 @@ func (c *call) bySignature() {
 		c.h.noRoute().ServeHTTP(c.w, c.r)
 		return
 	}
-	id, err := c.signer()
+	id, err := c.signedSandbox()
 	if err != nil {
 		c.fail(err)
 		c.told(c.r.Context(), "/files", err, 0)
 		return
 	}
 	c.id = id
-	c.forOwner("/files", do)
+	c.forCaller("/files", do)
 }
 
 // envd serves the calls of a sandbox's agent.
@@ -225,7 +226,7 @@ func (h *Handler) byKey(route string, do action) http.Handler {
 	})
 }
 
-// byToken serves a route of a sandbox for its owner.
+// byToken serves a route of a sandbox for the caller that its token names.
 func (h *Handler) byToken(route string, do action) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := h.resume(w, r)
@@ -239,8 +240,8 @@ func (h *Handler) byToken(route string, do action) http.Handler {
 	})
 }
 
-// admit serves a route of a sandbox for its owner. Who shows no token or a wrong one
-// is told so before anything is looked up.
+// admit serves a route of a sandbox. A call without a token, or with a wrong one, is
+// refused before anything is looked up.
 func (c *call) admit(route string, port int, do action) {
 	if !c.id.Valid() {
 		c.gone()
@@ -255,16 +256,26 @@ func (c *call) admit(route string, port int, do action) {
 		c.told(c.r.Context(), route, err, 0)
 		return
 	}
-	c.forOwner(route, do)
+	c.forCaller(route, do)
 }
 
-// forOwner serves a route of a sandbox as its owner's key is now.
-func (c *call) forOwner(route string, do action) {
+// forCaller serves a route of a sandbox as the key of the caller that was found out
+// allows now: that of the session's owner where the call needed no token.
+func (c *call) forCaller(route string, do action) {
 	if !c.id.Valid() {
 		c.gone()
 		return
 	}
-	who, done, err := c.h.cfg.Owner(c.r.Context(), c.id)
+	var (
+		who  cove.Principal
+		done func()
+		err  error
+	)
+	if c.caller != "" {
+		who, done, err = c.h.cfg.Key(c.r.Context(), c.caller)
+	} else {
+		who, done, err = c.h.cfg.Owner(c.r.Context(), c.id)
+	}
 	if cove.CodeOf(err) == cove.NotFound {
 		release(done)
 		c.gone()

@@ -22,21 +22,33 @@ import (
 func TestToken(t *testing.T) {
 	const id = "06gy2sd2n6kfbsfb07wpkkzyf4"
 	secret := []byte("a secret of thirty-two bytes, or so")
-	access := e2bapi.Token(secret, "access", id)
-	if len(access) != 32 {
-		t.Errorf("a token has %d digits", len(access))
-	}
-	if access != e2bapi.Token(bytes.Clone(secret), "access", id) {
+	access := e2bapi.Token(secret, "access", id, "tester")
+	if access != e2bapi.Token(bytes.Clone(secret), "access", id, "tester") {
 		t.Error("the token of a sandbox is not the same after a start")
 	}
-	seen := map[string]bool{access: true}
-	for _, other := range []string{
-		e2bapi.Token(secret, "traffic", id), e2bapi.Token(secret, "access", "06gy2sd2n6kfbsfb07wpkkzyf5"), e2bapi.Token([]byte("x"), "access", id),
+	if caller, ok := e2bapi.CallerOf(secret, "access", id, access); !ok || caller != "tester" {
+		t.Errorf("the token is of %q, %t", caller, ok)
+	}
+	name, sum, _ := strings.Cut(access, ".")
+	_, sumOfOther, _ := strings.Cut(e2bapi.Token(secret, "access", id, "other"), ".")
+	for what, other := range map[string]string{
+		"another kind":    e2bapi.Token(secret, "traffic", id, "tester"),
+		"another id":      e2bapi.Token(secret, "access", "06gy2sd2n6kfbsfb07wpkkzyf5", "tester"),
+		"another caller":  name + "." + sumOfOther,
+		"another secret":  e2bapi.Token([]byte("x"), "access", id, "tester"),
+		"a changed name":  "dGVzdGVz." + sum,
+		"no name":         "." + sum,
+		"no sum":          name + ".",
+		"a sum cut off":   access[:len(access)-1],
+		"a sum too long":  access + "0",
+		"not base64":      "!" + access,
+		"padded":          name + "=." + sum,
+		"an endless name": strings.Repeat("A", 1<<20) + "." + sum,
+		"nothing":         "",
 	} {
-		if seen[other] {
-			t.Errorf("%s opens two things", other)
+		if caller, ok := e2bapi.CallerOf(secret, "access", id, other); ok {
+			t.Errorf("%s: good for %q", what, caller)
 		}
-		seen[other] = true
 	}
 }
 
@@ -112,7 +124,7 @@ func TestPlaces(t *testing.T) {
 func TestAccess(t *testing.T) {
 	r := serve(t)
 	id, other := r.create(`{}`), r.create(`{}`)
-	for _, token := range []string{"", "x", r.token(other), e2bapi.Token(r.secret, "traffic", string(id)), r.token(id)[:31], r.token(id) + "0", strings.ToUpper(r.token(id))} {
+	for _, token := range []string{"", "x", r.token(other), r.tokenOf("traffic", id, "tester"), r.token(id)[:31], r.token(id) + "0", strings.ToUpper(r.token(id))} {
 		for _, c := range [][2]string{{"POST", "/process.Process/List"}, {"POST", "/filesystem.Filesystem/Stat"}} {
 			status, text, _ := r.read(r.inside(t.Context(), id, 49983, c[0], c[1], strings.NewReader("{}"), "Content-Type", "application/json", "X-Access-Token", token))
 			if status != http.StatusUnauthorized || !strings.Contains(text, `"code":"unauthenticated"`) {

@@ -13,7 +13,6 @@ import (
 
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/engine"
-	"github.com/cove-sandbox/cove/internal/e2bapi"
 	"github.com/cove-sandbox/cove/provider/fake"
 )
 
@@ -90,7 +89,7 @@ func TestExecuteRefused(t *testing.T) {
 		"bad variable":     {id, `{"code":"1","env_vars":{"a-b":"1"}}`, nil, http.StatusBadRequest},
 		"too long":         {id, `{"code":"` + strings.Repeat("1", 5<<20) + `"}`, nil, http.StatusTooManyRequests},
 		"no token":         {id, `{"code":"1"}`, []string{"X-Access-Token", ""}, http.StatusUnauthorized},
-		"another's token":  {id, `{"code":"1"}`, []string{"X-Access-Token", e2bapi.Token(r.secret, "access", string(paused))}, http.StatusUnauthorized},
+		"another's token":  {id, `{"code":"1"}`, []string{"X-Access-Token", r.tokenOf("access", paused, "tester")}, http.StatusUnauthorized},
 		"stopped":          {paused, `{"code":"1"}`, nil, http.StatusBadGateway},
 		"not there":        {cove.NewID(), `{"code":"1"}`, nil, http.StatusBadGateway},
 	} {
@@ -220,8 +219,8 @@ func TestContextsRefused(t *testing.T) {
 		"no JSON":         {public, `[]`, bare, http.StatusBadRequest},
 		"directory":       {public, `{"cwd":"a\u0000b"}`, bare, http.StatusBadRequest},
 		"not public":      {private, `{}`, bare, http.StatusUnauthorized},
-		"traffic token":   {private, `{}`, append(bare, "E2b-Traffic-Access-Token", e2bapi.Token(r.secret, "traffic", string(private))), http.StatusOK},
-		"token of others": {private, `{}`, append(bare, "E2b-Traffic-Access-Token", e2bapi.Token(r.secret, "traffic", string(public))), http.StatusUnauthorized},
+		"traffic token":   {private, `{}`, append(bare, "E2b-Traffic-Access-Token", r.tokenOf("traffic", private, "tester")), http.StatusOK},
+		"token of others": {private, `{}`, append(bare, "E2b-Traffic-Access-Token", r.tokenOf("traffic", public, "tester")), http.StatusUnauthorized},
 		"not there":       {cove.NewID(), `{}`, nil, http.StatusBadGateway},
 	} {
 		t.Run(name, func(t *testing.T) {

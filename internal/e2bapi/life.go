@@ -20,7 +20,7 @@ func (c *call) connectSandbox() error {
 	if woken {
 		status = http.StatusCreated
 	}
-	c.answer(status, c.h.sandboxOf(s))
+	c.answer(status, c.sandboxOf(s))
 	return nil
 }
 
@@ -31,7 +31,7 @@ func (c *call) resumeOnly() error {
 	if err != nil {
 		return err
 	}
-	c.answer(http.StatusCreated, c.h.sandboxOf(s))
+	c.answer(http.StatusCreated, c.sandboxOf(s))
 	return nil
 }
 

@@ -42,7 +42,7 @@ type listedSandbox struct {
 type detail struct {
 	listedSandbox
 
-	Access    string        `json:"envdAccessToken"`
+	Access    string        `json:"envdAccessToken,omitempty"`
 	Domain    string        `json:"domain,omitempty"`
 	Internet  bool          `json:"allowInternetAccess"`
 	Network   networkConfig `json:"network"`
@@ -89,7 +89,7 @@ func (c *call) info() error {
 		return err
 	}
 	d := detail{
-		listedSandbox: listed(s), Access: c.h.token(kindAccess, s.ID), Domain: c.h.cfg.Domain,
+		listedSandbox: listed(s), Access: c.accessToken(s.ID), Domain: c.h.cfg.Domain,
 		Internet: s.Spec.Network.Mode != cove.NetworkNone, Network: networkAnswer(s.Spec),
 		Lifecycle: lifecycle{OnTimeout: "kill", AutoResume: s.Spec.Wake},
 	}

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/cove-sandbox/cove"
-	"github.com/cove-sandbox/cove/internal/e2bapi"
 )
 
 // TestPublic: contexts are open without an access token where the sandbox's traffic is
@@ -14,7 +13,7 @@ import (
 func TestPublic(t *testing.T) {
 	r := serve(t)
 	open, closed := r.create(`{}`), r.create(`{"network":{"allowPublicTraffic":false}}`)
-	traffic := func(id cove.ID) string { return e2bapi.Token(r.secret, "traffic", string(id)) }
+	traffic := func(id cove.ID) string { return r.tokenOf("traffic", id, "tester") }
 	for _, c := range []struct {
 		name         string
 		id           cove.ID

@@ -3,6 +3,7 @@ package e2bapi_test
 import (
 	"context"
 	"io"
+	"iter"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -24,26 +25,33 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// What the rig knows callers by. The other key is another tenant's.
+// The keys of the rig. otherKey is of another tenant; the others are of one tenant and
+// differ in their scopes.
 const (
 	goodKey  = "e2b_0123456789abcdef0123456789abcdef01234567"
 	otherKey = "e2b_fedcba9876543210fedcba9876543210fedcba98"
+	readKey  = "e2b_00000000000000000000000000000000000000aa"
+	filesKey = "e2b_00000000000000000000000000000000000000bb"
 )
 
-// principals are whom keys stand for.
+// principals are the callers that the keys belong to.
 var principals = map[string]cove.Principal{
 	goodKey:  {Name: "tester", Tenant: "acme", Scopes: []cove.Scope{cove.ScopeAll}},
 	otherKey: {Name: "stranger", Tenant: "other", Scopes: []cove.Scope{cove.ScopeAll}},
+	readKey:  {Name: "reader", Tenant: "acme", Scopes: []cove.Scope{cove.ScopeRead}},
+	filesKey: {Name: "filer", Tenant: "acme", Scopes: []cove.Scope{cove.ScopeRead, cove.ScopeFileRead}},
 }
 
 // rig is the face in front of an engine on the fake provider.
 type rig struct {
-	t      *testing.T
-	secret []byte
-	engine *engine.Engine
-	store  cove.Store
-	face   *e2bapi.Handler
-	server *httptest.Server
+	t       *testing.T
+	secret  []byte
+	revoked map[string]bool // names of callers whose keys were revoked
+	engine  *engine.Engine
+	journal *audit.Journal
+	store   cove.Store
+	face    *e2bapi.Handler
+	server  *httptest.Server
 }
 
 // rigOptions say what is different about a rig.
@@ -66,7 +74,7 @@ func serve(t *testing.T, change ...func(*e2bapi.Config)) *rig {
 
 func serveWith(t *testing.T, o rigOptions) *rig {
 	t.Helper()
-	r := &rig{t: t, secret: []byte("a secret of thirty-two bytes, or so"), store: memory.New()}
+	r := &rig{t: t, secret: []byte("a secret of thirty-two bytes, or so"), revoked: map[string]bool{}, store: memory.New()}
 	r.openEngine(o)
 	cfg := e2bapi.Config{
 		Platform: func(p cove.Principal) cove.Platform { return r.engine.As(p) },
@@ -82,13 +90,9 @@ func serveWith(t *testing.T, o rigOptions) *rig {
 			if err != nil {
 				return cove.Principal{}, nil, err
 			}
-			for _, p := range principals {
-				if p.Name == s.Owner {
-					return p, nil, nil
-				}
-			}
-			return cove.Principal{}, nil, cove.Errorf(cove.Unauthenticated, "the key of the session's owner is no longer good")
+			return r.key(ctx, s.Owner)
 		},
+		Key: r.key, Holders: r.holders,
 	}
 	if o.face != nil {
 		o.face(&cfg)
@@ -108,6 +112,32 @@ func serveWith(t *testing.T, o rigOptions) *rig {
 	return r
 }
 
+// key returns the caller of a name, unless its key was revoked.
+func (r *rig) key(_ context.Context, name string) (cove.Principal, func(), error) {
+	for _, p := range principals {
+		if p.Name == name && !r.revoked[name] {
+			return p, nil, nil
+		}
+	}
+	return cove.Principal{}, nil, cove.Errorf(cove.Unauthenticated, "the key %s is no longer good", name)
+}
+
+// holders yields each session, or the one of an id, with each caller of its tenant.
+func (r *rig) holders(ctx context.Context, id cove.ID) iter.Seq2[cove.ID, string] {
+	return func(yield func(cove.ID, string) bool) {
+		for s, err := range r.store.Sessions(ctx, cove.SessionFilter{}) {
+			if err != nil || id != "" && s.ID != id {
+				continue
+			}
+			for _, p := range principals {
+				if p.Tenant == s.Tenant && !yield(s.ID, p.Name) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // openEngine makes the parts behind the face.
 func (r *rig) openEngine(o rigOptions) {
 	r.t.Helper()
@@ -122,13 +152,13 @@ func (r *rig) openEngine(o rigOptions) {
 		o.fake(&fakes)
 	}
 	provider := must(fake.New(fakes))(r.t)
-	journal := must(audit.Open(audit.Config{Dir: filepath.Join(dir, "journal"), Node: "test"}))(r.t)
+	r.journal = must(audit.Open(audit.Config{Dir: filepath.Join(dir, "journal"), Node: "test"}))(r.t)
 	output := must(os.OpenRoot(filepath.Join(dir, "output")))(r.t)
 	archives := must(archive.Open(filepath.Join(dir, "archives")))(r.t)
 	rules := must(policy.New(policy.Config{}))(r.t)
 	cfg := engine.Config{
 		Providers: []cove.Provider{provider}, Provider: provider.Name(),
-		Policy: rules, Policies: rules.Profiles(), Store: r.store, Journal: journal,
+		Policy: rules, Policies: rules.Profiles(), Store: r.store, Journal: r.journal,
 		Archives: archives, Output: output, Node: "test", Kernels: map[string]cove.Kernels{"": fake.Kernels{}},
 	}
 	if o.engine != nil {
@@ -138,7 +168,7 @@ func (r *rig) openEngine(o rigOptions) {
 	r.t.Cleanup(func() {
 		for _, end := range []func() error{
 			func() error { return r.engine.Close(context.Background()) },
-			provider.Close, journal.Close, output.Close, r.store.Close,
+			provider.Close, r.journal.Close, output.Close, r.store.Close,
 		} {
 			if err := end(); err != nil {
 				r.t.Error(err)
@@ -167,8 +197,13 @@ func (r *rig) open(spec cove.Spec) cove.ID {
 	return must(r.platform().Sessions().Open(r.t.Context(), cove.OpenRequest{Spec: spec}))(r.t).ID
 }
 
-// token is a sandbox's access token.
-func (r *rig) token(id cove.ID) string { return e2bapi.Token(r.secret, "access", string(id)) }
+// token is the access token that the rig's own caller is given for a sandbox.
+func (r *rig) token(id cove.ID) string { return r.tokenOf("access", id, "tester") }
+
+// tokenOf is a token of a kind that a caller is given for a sandbox.
+func (r *rig) tokenOf(kind string, id cove.ID, caller string) string {
+	return e2bapi.Token(r.secret, kind, id, caller)
+}
 
 // inside makes a request to a port of a sandbox, as clients do on a plain port. An
 // empty value takes a header away.

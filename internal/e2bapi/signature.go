@@ -22,8 +22,11 @@ const (
 // searchWait is how long a signature that names no sandbox waits for its turn.
 const searchWait = 5 * time.Second
 
-// maxTried bounds the sandboxes that a signature without one is tried for.
-const maxTried = 100_000
+// Bounds on the tokens that one signature is tried with.
+const (
+	maxTriedOne = 1_000   // of the sandbox that the request names
+	maxTriedAll = 100_000 // of all sandboxes, where it names none
+)
 
 // Sign returns the signature of a link that reads or writes a file: path and user as
 // they are in the link, the sandbox's access token, and when it ends, in seconds of
@@ -69,16 +72,16 @@ func (c claim) by(token string) bool {
 	return subtle.ConstantTimeCompare([]byte(c.signature), []byte(Sign(c.path, c.operation, c.user, token, c.expires))) == 1
 }
 
-// signed reports whether a request shows a good signature in the place of a token.
+// signed looks for the caller whose token of the sandbox a request was signed with.
 func (c *call) signed() error {
-	_, err := c.claimed(func(yield func(cove.ID) bool) { yield(c.id) })
+	_, err := c.claimed(c.id, maxTriedOne)
 	return err
 }
 
-// signer returns the sandbox whose signature a request shows that names none: one of
-// those that run could have made it.
-func (c *call) signer() (cove.ID, error) {
-	if !c.r.URL.Query().Has("signature") || c.h.cfg.Live == nil {
+// signedSandbox returns the sandbox that a signed request is for which names none: the
+// one that one of the tokens in use is for.
+func (c *call) signedSandbox() (cove.ID, error) {
+	if !c.r.URL.Query().Has("signature") {
 		return "", cove.Errorf(cove.Unauthenticated, "the request names no sandbox, neither by its host nor by %s", sandboxHeader).
 			Remedy("use a link that is signed")
 	}
@@ -92,16 +95,17 @@ func (c *call) signer() (cove.ID, error) {
 	case <-c.r.Context().Done():
 		return "", c.r.Context().Err()
 	}
-	id, err := c.claimed(c.h.cfg.Live(c.r.Context()))
+	id, err := c.claimed("", maxTriedAll)
 	if err == nil {
 		c.user, err = userOf(c.r)
 	}
 	return id, err
 }
 
-// claimed returns which of some sandboxes a request shows a signature of. Wrong ones are
-// counted before anybody looks at them.
-func (c *call) claimed(ids iter.Seq[cove.ID]) (cove.ID, error) {
+// claimed returns the sandbox whose token a request was signed with, and notes the
+// caller that the token is of. A wrong signature is counted before it is looked at. id
+// "" means that it may be any sandbox.
+func (c *call) claimed(id cove.ID, most int) (cove.ID, error) {
 	back, ok := c.h.trials.begin(c.r.RemoteAddr)
 	if !ok {
 		return "", cove.Errorf(cove.Exhausted, "too many wrong signatures came from this address").
@@ -112,19 +116,31 @@ func (c *call) claimed(ids iter.Seq[cove.ID]) (cove.ID, error) {
 		return "", err
 	}
 	tried := 0
-	for id := range ids {
-		if claim.by(c.h.token(kindAccess, id)) {
-			back()
-			// Whoever has the link may use it, also a page of another origin.
-			c.w.Header().Set("Access-Control-Allow-Origin", "*")
-			if claim.expires != 0 && claim.expires <= time.Now().Unix() {
-				return "", cove.Errorf(cove.Unauthenticated, "signature is already expired").Remedy("make a new link")
-			}
-			return id, nil
+	for id, caller := range c.holders(id) {
+		if tried == most {
+			return "", cove.Errorf(cove.Unauthenticated, "the signature was tried with %d access tokens, the most, and none is its own", most).
+				Remedy("send the access token in X-Access-Token instead of a signature, or revoke keys of this tenant that are not used")
 		}
-		if tried++; tried == maxTried {
-			break
+		tried++
+		if !claim.by(Token(c.h.cfg.Secret, kindAccess, id, caller)) {
+			continue
 		}
+		back()
+		// Whoever has the link may use it, also a page of another origin.
+		c.w.Header().Set("Access-Control-Allow-Origin", "*")
+		if claim.expires != 0 && claim.expires <= time.Now().Unix() {
+			return "", cove.Errorf(cove.Unauthenticated, "signature is already expired").Remedy("make a new link")
+		}
+		c.caller = caller
+		return id, nil
 	}
-	return "", cove.Errorf(cove.Unauthenticated, "the signature is not one of a sandbox that is here")
+	return "", cove.Errorf(cove.Unauthenticated, "the signature is not one of a sandbox that is here").
+		Remedy("make a new link with the access token that your key is given for the sandbox")
+}
+
+func (c *call) holders(id cove.ID) iter.Seq2[cove.ID, string] {
+	if c.h.cfg.Holders == nil {
+		return func(func(cove.ID, string) bool) {}
+	}
+	return c.h.cfg.Holders(c.r.Context(), id)
 }

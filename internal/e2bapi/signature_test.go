@@ -3,10 +3,10 @@ package e2bapi_test
 import (
 	"context"
 	"iter"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -54,13 +54,8 @@ func (r *rig) followLink(method, host string, query url.Values, body string) (in
 }
 
 func TestSignedLinks(t *testing.T) {
-	var live []cove.ID
-	r := serve(t, func(c *e2bapi.Config) {
-		c.Domain = "cove.test:8443"
-		c.Live = func(context.Context) iter.Seq[cove.ID] { return slices.Values(live) }
-	})
+	r := serve(t, func(c *e2bapi.Config) { c.Domain = "cove.test:8443" })
 	id, other := r.open(cove.Spec{}), r.open(cove.Spec{})
-	live = []cove.ID{other, id}
 	for _, host := range []string{"", "49983-" + string(id) + ".cove.test:8443"} {
 		for _, user := range []string{"", "user"} {
 			soon := time.Now().Add(time.Hour).Unix()
@@ -80,13 +75,8 @@ func TestSignedLinks(t *testing.T) {
 }
 
 func TestSignedLinksRefused(t *testing.T) {
-	var live []cove.ID
-	r := serve(t, func(c *e2bapi.Config) {
-		c.Domain = "cove.test"
-		c.Live = func(context.Context) iter.Seq[cove.ID] { return slices.Values(live) }
-	})
+	r := serve(t, func(c *e2bapi.Config) { c.Domain = "cove.test" })
 	id, other := r.open(cove.Spec{}), r.open(cove.Spec{})
-	live = []cove.ID{id}
 	r.putFile(id, "f", "x")
 	good := func() url.Values { return link("f", "read", "", r.token(id), time.Now().Add(time.Hour).Unix()) }
 	with := func(q url.Values, key, value string) url.Values {
@@ -106,7 +96,7 @@ func TestSignedLinksRefused(t *testing.T) {
 			"no end":          with(link("f", "read", "", r.token(id), 0), "signature_expiration", "0"),
 			"for writing":     link("f", "write", "", r.token(id), 0),
 			"expired":         link("f", "read", "", r.token(id), time.Now().Unix()),
-			"another sandbox": link("f", "read", "", r.token(other), 0),
+			"no sandbox here": link("f", "read", "", r.token(cove.NewID()), 0),
 		} {
 			status, body := r.followLink(http.MethodGet, host, q, "")
 			if status == http.StatusTooManyRequests {
@@ -132,8 +122,10 @@ func TestTrials(t *testing.T) {
 		id := cove.ID("01jd8x8s5m8y3nq6e5k2v7w9ab")
 		face := e2bapi.New(e2bapi.Config{
 			Secret: []byte("s"),
-			Live:   func(context.Context) iter.Seq[cove.ID] { return slices.Values([]cove.ID{id}) },
-			Owner: func(context.Context, cove.ID) (cove.Principal, func(), error) {
+			Holders: func(context.Context, cove.ID) iter.Seq2[cove.ID, string] {
+				return maps.All(map[cove.ID]string{id: "tester"})
+			},
+			Key: func(context.Context, string) (cove.Principal, func(), error) {
 				return cove.Principal{}, nil, cove.Errorf(cove.NotFound, "gone")
 			},
 		})
@@ -144,7 +136,7 @@ func TestTrials(t *testing.T) {
 			face.ServeHTTP(w, req)
 			return w.Code
 		}
-		right := e2bapi.Token([]byte("s"), "access", string(id))
+		right := e2bapi.Token([]byte("s"), "access", id, "tester")
 		for range 100 {
 			if got := try("192.0.2.1:1", right); got != http.StatusBadGateway {
 				t.Fatalf("a good one: %d", got)

@@ -151,5 +151,5 @@ func (c *call) forkOne(from *cove.Session, i int, left time.Duration) forked {
 	if err != nil {
 		return forked{Error: new(apiProblemOf(err))}
 	}
-	return forked{Sandbox: new(c.h.sandboxOf(s))}
+	return forked{Sandbox: new(c.sandboxOf(s))}
 }

@@ -128,7 +128,7 @@ func TestTemplates(t *testing.T) {
 		{"POST", "/v2/templates/a/builds/b", `{}`, 404, "there is no build"},
 		{"GET", "/templates/a/builds/b/status", "", 404, "there is no build"},
 		{"GET", "/templates/a/files/0123456789abcdef", "", 404, "no build"},
-		{"PUT", "/templates/a/upload/b/0123456789abcdef", "", 401, "no link"},
+		{"PUT", "/templates/a/upload/b/0123456789abcdef", "", 401, "not one for these files"},
 	} {
 		if status, text := r.templateCall(c.method, c.path, c.body); status != c.status || !strings.Contains(text, c.holds) {
 			t.Errorf("%s %s %s answered %d %s, want %d with %q", c.method, c.path, c.body, status, text, c.status, c.holds)

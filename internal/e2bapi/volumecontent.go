@@ -1,8 +1,6 @@
 package e2bapi
 
 import (
-	"crypto/subtle"
-	"encoding/base64"
 	"io/fs"
 	"net/http"
 	"path"
@@ -36,28 +34,13 @@ const (
 	volumeIdle = time.Minute   // how long it stays when nobody asks
 )
 
-// volumeToken is what the caller of this name shows for the files of a volume. It
-// names its caller, so that it is good for as long as his key.
-func (h *Handler) volumeToken(name string, id cove.ID) string {
-	who := base64.RawURLEncoding.EncodeToString([]byte(name))
-	return who + "." + Token(h.cfg.Secret, kindVolume, string(id)+"\x00"+name)
-}
-
-// holder is the caller whom a volume's token names.
-func (h *Handler) holder(r *http.Request, id cove.ID) (string, bool) {
-	token := bearerOf(r.Header)
-	who, _, _ := strings.Cut(token, ".")
-	name, err := base64.RawURLEncoding.DecodeString(who)
-	return string(name), err == nil && subtle.ConstantTimeCompare([]byte(token), []byte(h.volumeToken(string(name), id))) == 1
-}
-
-// byVolumeToken serves a route about the files of a volume for whom the token names, as
-// his key is now.
+// byVolumeToken serves a route about the files of a volume for the caller that the token
+// names, as that caller's key allows now.
 func (h *Handler) byVolumeToken(route string, do action) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := h.resume(w, r)
-		name, ok := h.holder(r, cove.ID(r.PathValue("id")))
-		if !ok || h.cfg.Key == nil {
+		name, ok := h.callerOf(bearerOf(r.Header), kindVolume, cove.ID(r.PathValue("id")))
+		if !ok {
 			c.act(route, cove.Principal{}, nil, cove.Errorf(cove.Unauthenticated, "the token is not that of this volume").
 				Remedy("connect to the volume with your key, which gives one"), nil)
 			return

@@ -26,9 +26,9 @@ type volumeAnswer struct {
 	Domain string `json:"domain,omitempty"`
 }
 
-// volumeOf tells about a volume to who may use it.
+// volumeOf describes a volume to a caller that may use it.
 func (c *call) volumeOf(v *cove.SavedVolume) volumeAnswer {
-	return volumeAnswer{Volume: string(v.ID), Name: v.Name, Token: c.h.volumeToken(c.who.Name, v.ID), Domain: c.h.cfg.Domain}
+	return volumeAnswer{Volume: string(v.ID), Name: v.Name, Token: Token(c.h.cfg.Secret, kindVolume, v.ID, c.who.Name), Domain: c.h.cfg.Domain}
 }
 
 // listVolumes tells about the caller's volumes, all on one page.

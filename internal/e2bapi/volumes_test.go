@@ -1,7 +1,6 @@
 package e2bapi_test
 
 import (
-	"context"
 	"net/http"
 	"net/url"
 	"path/filepath"
@@ -13,12 +12,11 @@ import (
 
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/engine"
-	"github.com/cove-sandbox/cove/internal/e2bapi"
 	"github.com/cove-sandbox/cove/internal/volume"
 )
 
-// serveVolumes starts a face with volumes. Keys in gone are not good any more.
-func serveVolumes(t *testing.T, gone map[string]bool, change ...func(*engine.Config)) *rig {
+// serveVolumes starts a rig with volumes.
+func serveVolumes(t *testing.T, change ...func(*engine.Config)) *rig {
 	t.Helper()
 	folders := must(volume.Open(filepath.Join(t.TempDir(), "volumes")))(t)
 	t.Cleanup(func() {
@@ -26,24 +24,12 @@ func serveVolumes(t *testing.T, gone map[string]bool, change ...func(*engine.Con
 			t.Error(err)
 		}
 	})
-	return serveWith(t, rigOptions{
-		engine: func(c *engine.Config) {
-			c.Folders = folders
-			for _, set := range change {
-				set(c)
-			}
-		},
-		face: func(c *e2bapi.Config) {
-			c.Key = func(_ context.Context, name string) (cove.Principal, func(), error) {
-				for _, p := range principals {
-					if p.Name == name && !gone[name] {
-						return p, nil, nil
-					}
-				}
-				return cove.Principal{}, nil, cove.Errorf(cove.Unauthenticated, "the key is no longer good")
-			}
-		},
-	})
+	return serveWith(t, rigOptions{engine: func(c *engine.Config) {
+		c.Folders = folders
+		for _, set := range change {
+			set(c)
+		}
+	}})
 }
 
 type madeVolume struct{ VolumeID, Name, Token string }
@@ -69,7 +55,7 @@ func (v madeVolume) shown() []string {
 }
 
 func TestVolumes(t *testing.T) {
-	r := serveVolumes(t, nil)
+	r := serveVolumes(t)
 	v := r.volume("shared")
 	if v.Name != "shared" || !cove.ID(v.VolumeID).Valid() || v.Token == "" {
 		t.Fatalf("%+v", v)
@@ -122,7 +108,7 @@ type volumeEntry struct {
 }
 
 func TestVolumeContent(t *testing.T) {
-	r := serveVolumes(t, nil)
+	r := serveVolumes(t)
 	v := r.volume("files")
 	var got volumeEntry
 	ask := func(status int, method, at, body string) {
@@ -171,7 +157,7 @@ func TestVolumeContent(t *testing.T) {
 
 // TestVolumeContentRefuses: what asks for something that cannot be changes nothing.
 func TestVolumeContentRefuses(t *testing.T) {
-	r := serveVolumes(t, nil)
+	r := serveVolumes(t)
 	v := r.volume("files")
 	for name, tc := range map[string]struct {
 		status           int
@@ -205,7 +191,7 @@ func TestVolumeContentRefuses(t *testing.T) {
 // TestVolumeLinks: links within a volume are followed, and those out of it are refused:
 // what is written there would be lost.
 func TestVolumeLinks(t *testing.T) {
-	r := serveVolumes(t, nil)
+	r := serveVolumes(t)
 	v := r.volume("files")
 	id := r.create(`{"volumeMounts":[{"name":"files","path":"/mnt/v"}]}`)
 	line := "cd /mnt/v && mkdir d && echo in > d/f && ln -s d/f near && ln -s d dir && ln -s /tmp/x far && ln -s ../tmp up && ln -s /home/user home && ln -s loop loop && ln -s none dangling"
@@ -234,7 +220,7 @@ func TestVolumeLinks(t *testing.T) {
 
 // TestFullVolume: one that is over its limit can be read and destroyed.
 func TestFullVolume(t *testing.T) {
-	r := serveVolumes(t, nil, func(c *engine.Config) { c.VolumeFiles = 2 })
+	r := serveVolumes(t, func(c *engine.Config) { c.VolumeFiles = 2 })
 	v := r.volume("full")
 	r.wants(http.StatusCreated, nil, "PUT", v.content("file", "/a"), "kept", v.shown()...)
 	for _, name := range []string{"/b", "/c"} { // the last may be told that its session is over
@@ -253,8 +239,7 @@ func TestFullVolume(t *testing.T) {
 
 // TestVolumeTokens: a token is good for one volume and for as long as its key.
 func TestVolumeTokens(t *testing.T) {
-	gone := map[string]bool{}
-	r := serveVolumes(t, gone)
+	r := serveVolumes(t)
 	mine, second := r.volume("mine"), r.volume("second")
 	var theirs madeVolume
 	r.wants(http.StatusCreated, &theirs, "POST", "/volumes", `{"name":"mine"}`, "X-Api-Key", otherKey)
@@ -270,6 +255,6 @@ func TestVolumeTokens(t *testing.T) {
 		r.refuses(http.StatusUnauthorized, "token", "GET", v.content("dir", "/"), "", v.shown()...)
 	}
 	r.wants(http.StatusOK, nil, "GET", mine.content("dir", "/"), "", mine.shown()...)
-	gone["tester"] = true
+	r.revoked["tester"] = true
 	r.refuses(http.StatusUnauthorized, "no longer good", "GET", mine.content("dir", "/"), "", mine.shown()...)
 }

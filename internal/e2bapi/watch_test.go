@@ -194,7 +194,7 @@ func faceOf(watch func(ctx context.Context, yield func(cove.Change, error) bool)
 	return e2bapi.New(e2bapi.Config{
 		Secret:   []byte("s"),
 		Platform: func(cove.Principal) cove.Platform { return stub{files: stubFiles{watch: watch}} },
-		Owner:    func(context.Context, cove.ID) (cove.Principal, func(), error) { return cove.Principal{}, nil, nil },
+		Key:      func(context.Context, string) (cove.Principal, func(), error) { return cove.Principal{}, nil, nil },
 		Watch: func(ctx context.Context, _ cove.Principal) (context.Context, func()) {
 			return context.WithCancel(ctx)
 		},
@@ -208,7 +208,7 @@ func asked(ctx context.Context, base, method, kind string, body []byte) *http.Re
 	req := httptest.NewRequestWithContext(ctx, http.MethodPost, base+"/filesystem.Filesystem/"+method, bytes.NewReader(body))
 	req.RequestURI = ""
 	for name, value := range map[string]string{
-		"Content-Type": kind, "E2b-Sandbox-Id": someID, "E2b-Sandbox-Port": "49983", "X-Access-Token": e2bapi.Token([]byte("s"), "access", someID),
+		"Content-Type": kind, "E2b-Sandbox-Id": someID, "E2b-Sandbox-Port": "49983", "X-Access-Token": e2bapi.Token([]byte("s"), "access", someID, "tester"),
 	} {
 		req.Header.Set(name, value)
 	}
@@ -422,7 +422,7 @@ func TestWatchersTellInParts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		face := e2bapi.New(e2bapi.Config{
 			Secret: []byte("s"),
-			Owner:  func(context.Context, cove.ID) (cove.Principal, func(), error) { return cove.Principal{}, nil, nil },
+			Key:    func(context.Context, string) (cove.Principal, func(), error) { return cove.Principal{}, nil, nil },
 			Platform: func(cove.Principal) cove.Platform {
 				return stub{files: stubFiles{stat: func(name string) {
 					if strings.HasPrefix(name, "/workspace/f") {
