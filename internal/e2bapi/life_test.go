@@ -392,7 +392,7 @@ func TestForkUnsupported(t *testing.T) {
 	}
 }
 
-// TestOwner: calls with a sandbox's token act for its owner as his key is now.
+// TestOwner: a call that needs no token acts for the key that opened the session, as that key is now.
 func TestOwner(t *testing.T) {
 	revoked := false
 	r := serve(t, func(c *e2bapi.Config) {

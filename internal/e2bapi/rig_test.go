@@ -32,6 +32,7 @@ const (
 	otherKey = "e2b_fedcba9876543210fedcba9876543210fedcba98"
 	readKey  = "e2b_00000000000000000000000000000000000000aa"
 	filesKey = "e2b_00000000000000000000000000000000000000bb"
+	lifeKey  = "e2b_00000000000000000000000000000000000000cc"
 )
 
 // principals are the callers that the keys belong to.
@@ -39,6 +40,7 @@ var principals = map[string]cove.Principal{
 	goodKey:  {Name: "tester", Tenant: "acme", Scopes: []cove.Scope{cove.ScopeAll}},
 	otherKey: {Name: "stranger", Tenant: "other", Scopes: []cove.Scope{cove.ScopeAll}},
 	readKey:  {Name: "reader", Tenant: "acme", Scopes: []cove.Scope{cove.ScopeRead}},
+	lifeKey:  {Name: "manager", Tenant: "acme", Scopes: []cove.Scope{cove.ScopeRead, cove.ScopeWrite}},
 	filesKey: {Name: "filer", Tenant: "acme", Scopes: []cove.Scope{cove.ScopeRead, cove.ScopeFileRead}},
 }
 

@@ -35,7 +35,7 @@ var severe = []struct {
 		kind:     "a key",
 		packages: []string{"internal/auth", "internal/preview", "internal/scope", "internal/ticket"},
 		words: []string{
-			"cannotchoose", "cookie", "dooris", "doorrefuses", "guarded", "login", "mistrust", "owner", "revocation", "revoked", "secret", "signed",
+			"cannotchoose", "cookie", "dooris", "doorrefuses", "frontends", "guarded", "login", "mistrust", "owner", "revocation", "revoked", "secret", "signatures", "signed",
 			"somebodyelse", "stranger", "testaccess", "testkeys", "testpublic", "ticket", "token", "whohesays", "whomay", "withoutakey",
 		},
 	},
