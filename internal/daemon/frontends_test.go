@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -20,48 +21,48 @@ import (
 // file that is to be replaced.
 var frontEnds = map[string]map[string]ability{
 	"REST": {
-		"see":   {[]cove.Scope{cove.ScopeRead}, func(v *visit) bool { return v.rest("GET", "", "") }},
-		"run":   {[]cove.Scope{cove.ScopeExec}, func(v *visit) bool { return v.rest("POST", "/execute", `{"command":"echo hello"}`) }},
-		"read":  {[]cove.Scope{cove.ScopeFileRead}, func(v *visit) bool { return v.rest("GET", "/files?path=f", "") }},
-		"list":  {[]cove.Scope{cove.ScopeFileRead}, func(v *visit) bool { return v.rest("GET", "/files/list", "") }},
-		"write": {[]cove.Scope{cove.ScopeFileWrite}, func(v *visit) bool { return v.rest("PUT", "/files?path=g", "x") }},
-		"renew": {[]cove.Scope{cove.ScopeWrite}, func(v *visit) bool { return v.rest("POST", "/renew", `{}`) }},
+		"see a session":   {[]cove.Scope{cove.ScopeRead}, func(v *visit) bool { return v.rest("GET", "", "") }},
+		"run a program":   {[]cove.Scope{cove.ScopeExec}, func(v *visit) bool { return v.rest("POST", "/execute", `{"command":"echo hello"}`) }},
+		"read a file":     {[]cove.Scope{cove.ScopeFileRead}, func(v *visit) bool { return v.rest("GET", "/files?path=f", "") }},
+		"list files":      {[]cove.Scope{cove.ScopeFileRead}, func(v *visit) bool { return v.rest("GET", "/files/list", "") }},
+		"write a file":    {[]cove.Scope{cove.ScopeFileWrite}, func(v *visit) bool { return v.rest("PUT", "/files?path=g", "x") }},
+		"renew a session": {[]cove.Scope{cove.ScopeWrite}, func(v *visit) bool { return v.rest("POST", "/renew", `{}`) }},
 	},
 	"console": {
-		"see":   {[]cove.Scope{cove.ScopeRead}, func(v *visit) bool { return v.console("GET", "", "") }},
-		"run":   {[]cove.Scope{cove.ScopeExec}, func(v *visit) bool { return v.console("POST", "/execute", `{"command":"echo hello"}`) }},
-		"read":  {[]cove.Scope{cove.ScopeFileRead}, func(v *visit) bool { return v.console("GET", "/files?path=f", "") }},
-		"write": {[]cove.Scope{cove.ScopeFileWrite}, func(v *visit) bool { return v.console("PUT", "/files?path=g", "x") }},
-		"renew": {[]cove.Scope{cove.ScopeWrite}, func(v *visit) bool { return v.console("POST", "/renew", `{}`) }},
+		"see a session":   {[]cove.Scope{cove.ScopeRead}, func(v *visit) bool { return v.console("GET", "", "") }},
+		"run a program":   {[]cove.Scope{cove.ScopeExec}, func(v *visit) bool { return v.console("POST", "/execute", `{"command":"echo hello"}`) }},
+		"read a file":     {[]cove.Scope{cove.ScopeFileRead}, func(v *visit) bool { return v.console("GET", "/files?path=f", "") }},
+		"write a file":    {[]cove.Scope{cove.ScopeFileWrite}, func(v *visit) bool { return v.console("PUT", "/files?path=g", "x") }},
+		"renew a session": {[]cove.Scope{cove.ScopeWrite}, func(v *visit) bool { return v.console("POST", "/renew", `{}`) }},
 	},
 	"E2B": {
-		"see":       {[]cove.Scope{cove.ScopeRead}, func(v *visit) bool { return v.e2b("GET", "/sandboxes/"+string(v.id), "") }},
-		"run":       {[]cove.Scope{cove.ScopeExec, cove.ScopeRead}, (*visit).e2bRun},
-		"read":      {[]cove.Scope{cove.ScopeFileRead, cove.ScopeRead}, func(v *visit) bool { return v.envd("GET", "/files?path=f", "") }},
-		"list":      {[]cove.Scope{cove.ScopeFileRead, cove.ScopeRead}, func(v *visit) bool { return v.envd("POST", "/filesystem.Filesystem/ListDir", `{"path":"/home/user"}`) }},
-		"write":     {[]cove.Scope{cove.ScopeFileWrite, cove.ScopeFileRead, cove.ScopeRead}, func(v *visit) bool { return v.envd("POST", "/files?path=g", "x") }},
-		"read link": {[]cove.Scope{cove.ScopeFileRead, cove.ScopeRead}, func(v *visit) bool { return v.signed("GET", "read") }},
-		"send link": {[]cove.Scope{cove.ScopeFileWrite, cove.ScopeFileRead, cove.ScopeRead}, func(v *visit) bool { return v.signed("POST", "write") }},
-		"port":      {[]cove.Scope{cove.ScopeExec, cove.ScopeRead}, (*visit).e2bPort},
-		"renew":     {[]cove.Scope{cove.ScopeWrite, cove.ScopeRead}, func(v *visit) bool { return v.e2b("POST", "/sandboxes/"+string(v.id)+"/timeout", `{"timeout":600}`) }},
+		"see a session":                {[]cove.Scope{cove.ScopeRead}, func(v *visit) bool { return v.e2b("GET", "/sandboxes/"+string(v.id), "") }},
+		"run a program":                {[]cove.Scope{cove.ScopeExec, cove.ScopeRead}, (*visit).e2bRun},
+		"read a file":                  {[]cove.Scope{cove.ScopeFileRead, cove.ScopeRead}, func(v *visit) bool { return v.envd("GET", "/files?path=f", "") }},
+		"list files":                   {[]cove.Scope{cove.ScopeFileRead, cove.ScopeRead}, func(v *visit) bool { return v.envd("POST", "/filesystem.Filesystem/ListDir", `{"path":"/home/user"}`) }},
+		"write a file":                 {[]cove.Scope{cove.ScopeFileWrite, cove.ScopeFileRead, cove.ScopeRead}, func(v *visit) bool { return v.envd("POST", "/files?path=g", "x") }},
+		"read a file by a signed URL":  {[]cove.Scope{cove.ScopeFileRead, cove.ScopeRead}, func(v *visit) bool { return v.signed("GET", "read") }},
+		"write a file by a signed URL": {[]cove.Scope{cove.ScopeFileWrite, cove.ScopeFileRead, cove.ScopeRead}, func(v *visit) bool { return v.signed("POST", "write") }},
+		"reach a port":                 {[]cove.Scope{cove.ScopeExec, cove.ScopeRead}, (*visit).e2bPort},
+		"renew a session":              {[]cove.Scope{cove.ScopeWrite, cove.ScopeRead}, func(v *visit) bool { return v.e2b("POST", "/sandboxes/"+string(v.id)+"/timeout", `{"timeout":600}`) }},
 	},
 	"MCP": {
-		"see":   {[]cove.Scope{cove.ScopeRead}, func(v *visit) bool { return strings.Contains(v.mcp("get_sessions", nil), string(v.id)) }},
-		"run":   {[]cove.Scope{cove.ScopeExec}, func(v *visit) bool { return v.mcp("execute_command", map[string]any{"command": "echo hello"}) != "" }},
-		"read":  {[]cove.Scope{cove.ScopeFileRead}, func(v *visit) bool { return v.mcp("read_file", map[string]any{"path": "f"}) != "" }},
-		"list":  {[]cove.Scope{cove.ScopeFileRead}, func(v *visit) bool { return v.mcp("list_files", map[string]any{"path": "."}) != "" }},
-		"write": {[]cove.Scope{cove.ScopeFileWrite}, func(v *visit) bool { return v.mcp("write_file", map[string]any{"path": "g", "content": "x"}) != "" }},
+		"see a session": {[]cove.Scope{cove.ScopeRead}, func(v *visit) bool { return strings.Contains(v.mcp("get_sessions", nil), string(v.id)) }},
+		"run a program": {[]cove.Scope{cove.ScopeExec}, func(v *visit) bool { return v.mcp("execute_command", map[string]any{"command": "echo hello"}) != "" }},
+		"read a file":   {[]cove.Scope{cove.ScopeFileRead}, func(v *visit) bool { return v.mcp("read_file", map[string]any{"path": "f"}) != "" }},
+		"list files":    {[]cove.Scope{cove.ScopeFileRead}, func(v *visit) bool { return v.mcp("list_files", map[string]any{"path": "."}) != "" }},
+		"write a file":  {[]cove.Scope{cove.ScopeFileWrite}, func(v *visit) bool { return v.mcp("write_file", map[string]any{"path": "g", "content": "x"}) != "" }},
 	},
 	"microsandbox": {
-		"see": {[]cove.Scope{cove.ScopeRead}, func(v *visit) bool { return strings.Contains(v.rpc("sandbox.metrics.get", ""), `"s1"`) }},
-		"run": {[]cove.Scope{cove.ScopeExec, cove.ScopeRead}, func(v *visit) bool { return v.rpc("sandbox.command.run", `,"command":"echo","args":["hello"]`) != "" }},
+		"see a session": {[]cove.Scope{cove.ScopeRead}, func(v *visit) bool { return strings.Contains(v.rpc("sandbox.metrics.get", ""), `"s1"`) }},
+		"run a program": {[]cove.Scope{cove.ScopeExec, cove.ScopeRead}, func(v *visit) bool { return v.rpc("sandbox.command.run", `,"command":"echo","args":["hello"]`) != "" }},
 	},
 	"link": {
-		"read":  {[]cove.Scope{cove.ScopeFileRead}, func(v *visit) bool { return v.follow("GET", false) }},
-		"write": {[]cove.Scope{cove.ScopeFileWrite}, func(v *visit) bool { return v.follow("PUT", true) }},
+		"read a file":  {[]cove.Scope{cove.ScopeFileRead}, func(v *visit) bool { return v.follow("GET", false) }},
+		"write a file": {[]cove.Scope{cove.ScopeFileWrite}, func(v *visit) bool { return v.follow("PUT", true) }},
 	},
 	"preview": {
-		"port": {[]cove.Scope{cove.ScopeExec}, (*visit).preview},
+		"reach a port": {[]cove.Scope{cove.ScopeExec}, (*visit).preview},
 	},
 }
 
@@ -240,4 +241,34 @@ func (v *visit) done(what string, status int, body string) bool {
 	}
 	v.t.Errorf("%s: %d %s", what, status, body)
 	return false
+}
+
+// TestFrontEndsAreDocumented: docs/tenants.md has the table.
+func TestFrontEndsAreDocumented(t *testing.T) {
+	fronts := slices.Sorted(maps.Keys(frontEnds))
+	rows := map[string]bool{}
+	for _, abilities := range frontEnds {
+		for name := range abilities {
+			rows[name] = true
+		}
+	}
+	table := "| | " + strings.Join(fronts, " | ") + " |\n" + strings.Repeat("|---", len(fronts)+1) + "|\n"
+	for _, name := range slices.Sorted(maps.Keys(rows)) {
+		table += "| " + name + " |"
+		for _, front := range fronts {
+			var scopes []string
+			for _, s := range frontEnds[front][name].needs {
+				scopes = append(scopes, "`"+string(s)+"`")
+			}
+			table += strings.TrimRight(" "+strings.Join(scopes, " "), " ") + " |"
+		}
+		table += "\n"
+	}
+	page, err := os.ReadFile("../../docs/tenants.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(page), table) {
+		t.Errorf("the page lacks the table, or has another one:\n%s", table)
+	}
 }
