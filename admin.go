@@ -34,6 +34,8 @@ type TenantReport struct {
 
 	Sessions int         `json:"sessions"`
 	Memory   Bytes       `json:"memory"`
+	Disk     DiskUse     `json:"disk"`
+	MaxDisk  Bytes       `json:"max_disk,omitempty"` // the bound that holds for Disk; 0 means none
 	Used     Consumption `json:"used"`
 	Cost     *Cost       `json:"cost,omitempty"` // of Used; nil where the operator named no prices
 }

@@ -12,6 +12,8 @@ type Artifacts interface {
 	Put(ctx context.Context, a Artifact) error
 	// Sweep removes what is too old or too much, and says how many.
 	Sweep(ctx context.Context) (int64, error)
+	// Held is how much is kept of a tenant, as far as it can be read.
+	Held(tenant string) Bytes
 }
 
 // Artifact is one run of code.

@@ -62,6 +62,8 @@ const (
 	ReasonVolumeOverrun    = "volume_overrun"    // not_found: a volume that it could write to went over its limit
 	ReasonQueueFull        = "queue_full"        // exhausted: too many callers wait already
 	ReasonTenantQuota      = "tenant_quota"      // exhausted: the tenant's own bound
+	ReasonTenantDisk       = "tenant_disk"       // exhausted: the tenant keeps as many bytes on the disk as it may
+	ReasonDiskReserve      = "disk_reserve"      // exhausted: what is left of the disk is for the journal and the database
 	ReasonCapacity         = "capacity"          // exhausted: the machine's bound
 	ReasonKeyQuota         = "key_quota"         // exhausted: the key has as many sessions as it may
 	ReasonRateLimited      = "rate_limited"      // exhausted: the key asks too often

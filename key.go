@@ -120,11 +120,12 @@ type Bounds struct {
 	Sessions   int     `json:"sessions,omitempty"`
 	Memory     Bytes   `json:"memory,omitempty"`
 	CPUSeconds float64 `json:"cpu_seconds,omitempty"` // used by all its programs, in all
+	Disk       Bytes   `json:"disk,omitempty"`        // of a tenant: kept on the disk, see [DiskUse]; 0 means the server's setting for all tenants
 }
 
 // Validate reports a negative bound.
 func (b Bounds) Validate() error {
-	if b.Sessions < 0 || b.Memory < 0 || !(b.CPUSeconds >= 0) {
+	if b.Sessions < 0 || b.Memory < 0 || !(b.CPUSeconds >= 0) || b.Disk < 0 {
 		return InvalidField("quota", "a bound is negative; 0 means none")
 	}
 	return nil

@@ -65,6 +65,7 @@ type Snapshot struct {
 	Provider  string    `json:"provider"`
 	Template  string    `json:"template"`
 	Size      Bytes     `json:"size"`
+	Disk      Bytes     `json:"disk,omitempty"` // what it counts for in [Bounds]; in the record only
 	CreatedAt time.Time `json:"created_at"`
 	// Pending is one that is being made or removed. Nobody is shown it: it says
 	// after a crash what is to be removed.

@@ -31,6 +31,9 @@ type Session struct {
 	Busy     bool `json:"-"` // something runs in it now
 	Created  bool `json:"-"` // this very Open made it
 	Archived bool `json:"archived,omitempty"`
+	// ArchiveSize is what the archive takes, while it is Archived. It is in the record
+	// only.
+	ArchiveSize Bytes `json:"archive_size,omitempty"`
 	// LastPID is the newest process number given out, so that none is used twice. The
 	// record in the store may be ahead of it.
 	LastPID PID `json:"last_pid,omitempty"`

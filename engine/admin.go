@@ -131,7 +131,11 @@ func (p admin) Tenant(ctx context.Context, name string) (*cove.TenantReport, err
 		if err != nil {
 			return nil, err
 		}
-		r := &cove.TenantReport{Tenant: k.rec, Used: k.used, Cost: p.v.e.cfg.Prices.Of(k.used)}
+		held, bound, err := p.v.e.diskOf(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		r := &cove.TenantReport{Disk: held, MaxDisk: bound, Tenant: k.rec, Used: k.used, Cost: p.v.e.cfg.Prices.Of(k.used)}
 		r.Sessions, r.Memory = p.v.e.gate.Of(name)
 		return r, nil
 	})

@@ -24,6 +24,9 @@ func (e *Engine) memoryOf(s cove.Spec) cove.Bytes {
 func (e *Engine) admit(ctx context.Context, l *lease, onFull cove.OnFull, told func(int)) (*admission.Ticket, error) {
 	s := l.view()
 	quota, err := e.tenants.check(ctx, s.Tenant)
+	if err == nil && !s.Archived { // one that starts again gives its archive back
+		err = e.roomToBegin(ctx, s.Tenant)
+	}
 	if err != nil {
 		return nil, err
 	}

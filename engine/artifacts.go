@@ -27,14 +27,25 @@ func (c contexts) answered(ctx context.Context, req cove.CodeRequest, out *cove.
 		return
 	}
 	ctx = context.WithoutCancel(ctx)
-	err := e.cfg.Artifacts.Put(ctx, cove.Artifact{
+	e.keepArtifact(ctx, s, cove.Artifact{
 		At: time.Now(), Session: s.ID, Tenant: s.Tenant, Language: req.Language, Code: req.Code, Result: out, Env: s.Spec.Env,
 	})
+}
+
+// keepArtifact hands code and what came of it to the artifacts, where the disk has room.
+func (e *Engine) keepArtifact(ctx context.Context, about *cove.Session, a cove.Artifact) {
+	err := e.roomToBegin(ctx, a.Tenant)
+	if err == nil {
+		err = e.roomOnDisk()
+	}
+	if err == nil {
+		err = e.cfg.Artifacts.Put(ctx, a)
+	}
 	if err == nil && e.cfg.Fleeting {
 		_, err = e.cfg.Artifacts.Sweep(ctx) // this process will not be there when the task comes
 	}
 	if err != nil {
-		e.cfg.Logger.ErrorContext(ctx, "keep code and its result", errAttr(err), sessionAttr(s.ID))
-		e.note(ctx, "artifact.failed", s, string(cove.CodeOf(err)))
+		e.cfg.Logger.ErrorContext(ctx, "keep code and its result", errAttr(err), sessionAttr(about.ID))
+		e.note(ctx, "artifact.failed", about, string(cove.CodeOf(err)))
 	}
 }

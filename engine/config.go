@@ -121,6 +121,10 @@ type Config struct {
 	OrphanInterval  time.Duration // between looks for orphans; 0: 600 s
 	PoolInterval    time.Duration // between looks at the pool; 0: 10 s
 
+	TenantDisk  cove.Bytes                 // that a tenant without a bound of its own may keep on the disk; 0: no bound
+	DiskReserve cove.Bytes                 // of the disk that tenants leave to the journal and the database
+	Free        func() (cove.Bytes, error) // the free space of that disk; nil: nobody looks
+
 	OutputBudget cove.Bytes // of one stream, in an answer; 0: 20 KiB
 	OutputKept   cove.Bytes // of one program, on disk; 0: 16 MiB
 	MaxFileSize  cove.Bytes // of one file that a caller writes; 0: 100 MiB

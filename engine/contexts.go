@@ -54,7 +54,7 @@ func (c contexts) Run(ctx context.Context, req cove.CodeRequest) (*cove.CodeResu
 		if unseen != nil {
 			return nil, unseen
 		}
-		if _, err := c.v.e.tenants.check(ctx, c.v.p.Tenant); err != nil {
+		if _, err := c.v.e.mayBegin(ctx, c.v.p.Tenant); err != nil {
 			return nil, err
 		}
 		sandbox, err := st.lease.enter()
@@ -132,7 +132,7 @@ func (e *Engine) runCode(ctx context.Context, l *lease, s *slot, sandbox cove.Sa
 	e.tenants.count(l.tenant, tally{execs: 1})
 	out.CPU = l.given(out.Result)
 	e.spend(l, out.CPU)
-	return out, l.settle(id, log, &out.Execution)
+	return out, e.settle(l, id, log, &out.Execution)
 }
 
 // slot finds the context of a request, or makes the language's default one.

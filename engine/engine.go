@@ -22,6 +22,7 @@ type Engine struct {
 	tasks   *task.Group
 	probes  probes
 	tenants tenants
+	disk    diskAccount
 	runs    runTable
 	threads threads
 	rooms   cleanRooms

@@ -101,7 +101,7 @@ func (e *Engine) release(ctx context.Context, l *lease) error {
 	}
 	s := l.view()
 	l.change(func(s *cove.Session) { s.State, s.Cause = cove.Ended, cove.ReasonElsewhere })
-	l.dropOutputs()
+	e.dropOutputs(l)
 	e.forget(l)
 	e.note(ctx, "session.released", s, "the node is being drained")
 	return nil

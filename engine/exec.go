@@ -69,9 +69,16 @@ func (e *Engine) begin(ctx context.Context, l *lease, sandbox cove.Sandbox, req 
 		return nil, err
 	}
 	x.keep = cmd.Keep
+	if x.keep != "" {
+		if err := e.planDisk(ctx, l.tenant, keptItem(l.id, x.keep), e.cfg.OutputKept); err != nil {
+			x.over(nil)
+			return nil, err
+		}
+	}
 	proc, err := sandbox.Start(ctx, cmd)
 	if err != nil {
 		x.over(nil)
+		e.freeDisk(keptItem(l.id, x.keep))
 		if cove.CodeOf(err) == cove.NotFound {
 			e.broke(ctx, l)
 			err = usable(l.view())
@@ -147,7 +154,7 @@ func (x *execution) answer(res cove.Result) (*cove.Execution, error) {
 		summarize(x.id, x.log, out)
 		return out, nil
 	}
-	return out, x.l.settle(x.id, x.log, out)
+	return out, x.e.settle(x.l, x.id, x.log, out)
 }
 
 // blocked is the answer for a program that policy did not let start.

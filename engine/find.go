@@ -72,6 +72,9 @@ func noSession(id cove.ID) error {
 // insert puts a lease into the table. The caller holds mu.
 func (e *Engine) insert(l *lease, s *cove.Session) {
 	e.leases[s.ID] = l
+	if s.Archived {
+		e.countDisk(s.Tenant, diskItem{diskArchive, string(s.ID)}, max(s.ArchiveSize, leastItem))
+	}
 	e.owners[s.Owner]++
 	if k, ok := keyOf(s); ok && s.State.Live() {
 		e.keys[k] = l
@@ -87,6 +90,7 @@ func (e *Engine) forget(l *lease) {
 		return
 	}
 	delete(e.leases, s.ID)
+	e.freeDisk(diskItem{diskArchive, string(s.ID)})
 	if e.owners[s.Owner]--; e.owners[s.Owner] <= 0 {
 		delete(e.owners, s.Owner)
 	}

@@ -110,10 +110,17 @@ func (e *Engine) double(ctx context.Context, l *lease, from *cove.Session, forke
 // adopt puts a sandbox that make gives into a lease and marks it running. On
 // error the sandbox is gone.
 func (e *Engine) adopt(ctx context.Context, l *lease, ticket *admission.Ticket, create func(context.Context) (cove.Sandbox, error)) error {
+	if w := l.view().Spec.Workspace; w.Kind == cove.WorkspaceDisk {
+		if err := e.planDisk(ctx, l.tenant, workspaceItem(l), w.Size); err != nil {
+			return err
+		}
+	}
 	sandbox, err := create(ctx)
 	if err != nil {
+		e.freeDisk(workspaceItem(l))
 		return err
 	}
+	e.workspaceMade(l)
 	l.mu.Lock()
 	was := l.rec
 	l.sandbox, l.ticket, l.runsLines = sandbox, ticket, e.probes.shell(l.rec.Provider)
@@ -131,7 +138,15 @@ func (e *Engine) adopt(ctx context.Context, l *lease, ticket *admission.Ticket, 
 		l.rec.State, l.rec.Isolation, l.rec.ExpiresAt = was.State, was.Isolation, was.ExpiresAt
 		l.mu.Unlock()
 		e.destroy(ctx, sandbox)
+		e.freeDisk(workspaceItem(l))
 		return err
 	}
 	return nil
+}
+
+// workspaceMade counts the workspace of a sandbox that is there.
+func (e *Engine) workspaceMade(l *lease) {
+	if w := l.view().Spec.Workspace; w.Kind == cove.WorkspaceDisk {
+		e.countDisk(l.tenant, workspaceItem(l), w.Size)
+	}
 }

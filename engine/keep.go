@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"io/fs"
 	"iter"
 	"slices"
 	"strconv"
@@ -48,6 +47,22 @@ func (n *keepNote) info(out cove.OutputID) cove.ProcessInfo {
 }
 
 func keepName(pid cove.PID) string { return "p" + strconv.Itoa(int(pid)) }
+
+// keptItem is what a provider may write of a kept program's output, beside the log of
+// this process. How much it has is known when the program has ended; until then it
+// counts as all that it may be.
+func keptItem(session cove.ID, keep string) diskItem {
+	return diskItem{diskOutput, outputName(session, cove.OutputID(keep))}
+}
+
+// freeKept forgets what the providers wrote of programs whose sandbox is gone.
+func (e *Engine) freeKept(l *lease) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, pr := range l.procs {
+		e.freeDisk(keptItem(l.id, pr.x.keep))
+	}
+}
 
 // keep asks a provider that can to let a program outlive this process.
 func (n *keepNote) keep(e *Engine, sandbox cove.Sandbox, cmd *cove.Command) error {
@@ -138,10 +153,11 @@ func (e *Engine) resumeProgram(ctx context.Context, l *lease, r cove.Resumer, n 
 	x.limited, x.over = context.WithCancelCause(context.Background())
 	l.mu.Lock()
 	x.counted = slices.Contains(l.rec.Counted, n.PID)
+	l.stored = slices.DeleteFunc(l.stored, func(name string) bool { return name == outputName(l.id, x.id) })
 	l.mu.Unlock()
 	limits := n.left(time.Now())
 	// What the last server wrote down has no index. All of it comes once more.
-	if err := e.cfg.Output.Remove(outputName(l.id, x.id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := e.removeOutput(outputName(l.id, x.id)); err != nil {
 		return err
 	}
 	x.log = e.logOf(l, x.id, limits, nil, x.flood)
@@ -153,8 +169,10 @@ func (e *Engine) resumeProgram(ctx context.Context, l *lease, r cove.Resumer, n 
 	}
 	ctx, cancel := context.WithTimeout(ctx, resumeTime)
 	defer cancel()
+	e.countDisk(l.tenant, keptItem(l.id, x.keep), e.cfg.OutputKept)
 	proc, err := r.Resume(ctx, x.keep, cmd)
 	if err != nil {
+		e.freeDisk(keptItem(l.id, x.keep))
 		x.over(nil)
 		return errors.Join(err, x.log.Remove())
 	}

@@ -33,6 +33,7 @@ type lease struct {
 	running   map[int]*execution         // all programs under way
 	procs     map[cove.PID]*process      // background programs, ended ones too
 	outputs   []kept                     // long output of foreground programs, oldest first
+	stored    []string                   // files of such output that an earlier server kept, which go before these
 	contexts  map[string]*slot           // interpreters
 	warm      *warm                      // interpreters that no context has; nil: none
 	asked     *desk                      // where questions to data are answered; nil: nowhere yet

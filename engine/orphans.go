@@ -149,7 +149,7 @@ func (e *Engine) removeOutputs() error {
 	for _, entry := range entries {
 		session, _, _ := strings.Cut(entry.Name(), "-")
 		if !e.owned(cove.ID(session), func(*cove.Session) bool { return true }) {
-			failed = errors.Join(failed, e.cfg.Output.RemoveAll(entry.Name()))
+			failed = errors.Join(failed, e.removeOutput(entry.Name()))
 		}
 	}
 	return failed

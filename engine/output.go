@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"errors"
 
 	"github.com/cove-sandbox/cove"
@@ -27,8 +28,12 @@ func (e *Engine) newLog(l *lease, limits cove.Limits, onChunk func(cove.Chunk), 
 
 // logOf is newLog for a handle that is known already.
 func (e *Engine) logOf(l *lease, id cove.OutputID, limits cove.Limits, onChunk func(cove.Chunk), onLimit func()) *spool.Log {
+	item := diskItem{diskOutput, outputName(l.id, id)}
 	return spool.New(spool.Config{
-		Root: e.cfg.Output, Name: outputName(l.id, id),
+		Root: e.cfg.Output, Name: item.name,
+		Resize: func(size int64, must bool) error {
+			return e.growDisk(context.Background(), l.tenant, item, cove.Bytes(size), must)
+		},
 		MaxBytes: e.cfg.OutputKept, Budget: e.cfg.OutputBudget,
 		OnChunk: onChunk, Limit: limits.Output, OnLimit: onLimit,
 	})
@@ -43,30 +48,57 @@ func summarize(id cove.OutputID, log *spool.Log, out *cove.Execution) {
 }
 
 // settle puts the output into an answer, and keeps the log if something was cut.
-func (l *lease) settle(id cove.OutputID, log *spool.Log, out *cove.Execution) error {
+// Where the disk has no room for it, the answer has no handle.
+func (e *Engine) settle(l *lease, id cove.OutputID, log *spool.Log, out *cove.Execution) error {
 	summarize(id, log, out)
 	if out.OutputID == "" {
 		return log.Remove()
 	}
-	return l.keep(id, log)
+	err := log.Persist()
+	switch {
+	case err == nil:
+		return e.keep(l, id, log)
+	case noRoom(err):
+		out.OutputID, err = "", nil
+	}
+	return errors.Join(err, log.Remove())
 }
 
-// keep remembers a long output, on disk so that it survives a restart.
-func (l *lease) keep(id cove.OutputID, log *spool.Log) error {
-	if err := log.Persist(); err != nil {
-		return errors.Join(err, log.Remove())
-	}
-	var old *spool.Log
+// noRoom reports whether an error says that something does not fit on the disk.
+func noRoom(err error) bool {
+	code, _, disk := cove.DiskFault(err)
+	return disk && code == cove.Exhausted || errors.Is(err, cove.Exhausted)
+}
+
+// keep remembers a long output, and forgets the oldest where there are too many.
+func (e *Engine) keep(l *lease, id cove.OutputID, log *spool.Log) error {
 	l.mu.Lock()
 	l.outputs = append(l.outputs, kept{id, log})
-	if len(l.outputs) > maxOutputs {
-		old = l.outputs[0].log
-		l.outputs = l.outputs[1:]
+	var name string
+	var old *spool.Log
+	switch over := len(l.stored)+len(l.outputs) > maxOutputs; {
+	case over && len(l.stored) > 0:
+		name, l.stored = l.stored[0], l.stored[1:]
+	case over:
+		old, l.outputs = l.outputs[0].log, l.outputs[1:]
 	}
 	l.mu.Unlock()
 	if old != nil {
 		return old.Remove()
 	}
+	return e.removeOutput(name)
+}
+
+// removeOutput removes the file of an output that an earlier server kept, if there is
+// one.
+func (e *Engine) removeOutput(name string) error {
+	if name == "" {
+		return nil
+	}
+	if err := e.cfg.Output.RemoveAll(name); err != nil {
+		return err
+	}
+	e.freeDisk(diskItem{diskOutput, name})
 	return nil
 }
 
@@ -83,13 +115,7 @@ func (l *lease) output(e *Engine, id cove.OutputID) (*spool.Log, error) {
 	if cove.CodeOf(err) == cove.NotFound {
 		return nil, missing
 	}
-	if err != nil {
-		return nil, err
-	}
-	l.mu.Lock()
-	l.outputs = append([]kept{{id, log}}, l.outputs...)
-	l.mu.Unlock()
-	return log, nil
+	return log, err
 }
 
 // held finds an output in memory: of a foreground program, or of a background
@@ -111,9 +137,11 @@ func (l *lease) held(id cove.OutputID) *spool.Log {
 }
 
 // dropOutputs frees all that programs of the session wrote.
-func (l *lease) dropOutputs() {
+func (e *Engine) dropOutputs(l *lease) {
 	l.mu.Lock()
 	var logs []*spool.Log
+	stored := l.stored
+	l.stored = nil
 	for _, k := range l.outputs {
 		logs = append(logs, k.log)
 	}
@@ -124,6 +152,9 @@ func (l *lease) dropOutputs() {
 	clear(l.procs)
 	l.mu.Unlock()
 	removeLogs(logs)
+	for _, name := range stored {
+		_ = e.removeOutput(name) // what is left the orphans task removes
+	}
 }
 
 func removeLogs(logs []*spool.Log) {

@@ -75,12 +75,12 @@ func (p processes) Exec(ctx context.Context, req cove.ExecRequest) (*cove.Execut
 }
 
 // ready reports a request that cannot run, or a tenant that has used up its
-// CPU time.
+// CPU time or its disk.
 func (p processes) ready(ctx context.Context, req cove.ExecRequest) error {
 	if err := req.Validate(); err != nil {
 		return err
 	}
-	_, err := p.v.e.tenants.check(ctx, p.v.p.Tenant)
+	_, err := p.v.e.mayBegin(ctx, p.v.p.Tenant)
 	return err
 }
 
@@ -143,6 +143,9 @@ func (pr *process) follow(l *lease) {
 	ctx := context.Background()
 	pr.out, pr.err = pr.x.finish(ctx)
 	gone := errors.Is(pr.err, errLetGo)
+	if pr.x.keep != "" && !gone {
+		pr.x.e.settleDisk(keptItem(l.id, pr.x.keep), min(cove.Bytes(pr.x.log.Total()), pr.x.e.cfg.OutputKept))
+	}
 	if pr.out != nil {
 		pr.out.PID = pr.info.PID
 	}
@@ -211,6 +214,7 @@ func (e *Engine) dropPrograms(ctx context.Context, l *lease, sandbox cove.Sandbo
 		removeLogs([]*spool.Log{pr.x.log})
 		if ok && pr.x.keep != "" {
 			e.forgetPrograms(ctx, l.id, r, pr.x.keep)
+			e.freeDisk(keptItem(l.id, pr.x.keep))
 		}
 	}
 }

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io/fs"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -23,7 +25,11 @@ func (e *Engine) recover(ctx context.Context) error {
 		}
 		all = append(all, s)
 	}
-	if err := e.recoverAll(ctx, all); err != nil {
+	stored, err := e.storedOutputs(all)
+	if err != nil {
+		return err
+	}
+	if err := e.recoverAll(ctx, all, stored); err != nil {
 		return err
 	}
 	if err := e.recoverSnapshots(ctx); err != nil {
@@ -49,13 +55,38 @@ const recoverWidth = 16
 
 // recoverAll takes up many sessions, so that one that is slow does not hold up
 // the start of the server for all.
-func (e *Engine) recoverAll(ctx context.Context, all []*cove.Session) error {
+func (e *Engine) recoverAll(ctx context.Context, all []*cove.Session, stored map[cove.ID][]string) error {
 	for _, p := range e.cfg.Providers {
 		if slices.ContainsFunc(all, func(s *cove.Session) bool { return s.Provider == p.Name() && s.State != cove.Ended }) {
 			_, _ = e.probes.of(ctx, p) // once for all of them; attach says what is wrong
 		}
 	}
-	return inParallel(all, func(s *cove.Session) error { return e.recoverOne(ctx, s) })
+	return inParallel(all, func(s *cove.Session) error { return e.recoverOne(ctx, s, stored[s.ID]) })
+}
+
+// storedOutputs counts the output that earlier servers kept of sessions, and names its
+// files by session, the oldest first.
+func (e *Engine) storedOutputs(all []*cove.Session) (map[cove.ID][]string, error) {
+	tenants := map[cove.ID]string{}
+	for _, s := range all {
+		tenants[s.ID] = s.Tenant
+	}
+	entries, err := fs.ReadDir(e.cfg.Output.FS(), ".")
+	if err != nil {
+		return nil, err
+	}
+	stored := map[cove.ID][]string{}
+	for _, entry := range entries { // in the order of their names, which begin with a time
+		session, _, _ := strings.Cut(entry.Name(), "-")
+		id := cove.ID(session)
+		info, err := entry.Info()
+		if err != nil || tenants[id] == "" {
+			continue // it is gone, or removed as an orphan
+		}
+		stored[id] = append(stored[id], entry.Name())
+		e.countDisk(tenants[id], diskItem{diskOutput, entry.Name()}, cove.Bytes(info.Size()))
+	}
+	return stored, nil
 }
 
 // inParallel does something for all of a list, a few at a time.
@@ -74,15 +105,16 @@ func inParallel[T any](list []T, do func(T) error) error {
 	return errors.Join(errs...)
 }
 
-func (e *Engine) recoverOne(ctx context.Context, s *cove.Session) error {
+func (e *Engine) recoverOne(ctx context.Context, s *cove.Session, stored []string) error {
 	l := newLease(*s, e.onIdle)
+	l.stored = stored
 	switch s.State {
 	case cove.Running, cove.Paused:
 		return e.recoverLive(ctx, l, s)
 	case cove.Failed:
 		if s.Cause == cove.ReasonProviderDown {
 			s.State, s.Cause = cove.Running, ""
-			return e.recoverOne(ctx, s)
+			return e.recoverOne(ctx, s, stored)
 		}
 	case cove.Stopped:
 	case cove.Creating:
@@ -124,8 +156,9 @@ func (e *Engine) recoverLive(ctx context.Context, l *lease, s *cove.Session) err
 	l.heldSince = time.Now()
 	l.touch(l.heldSince)
 	// One that runs has all its files, and the archive it was made from is old.
-	l.rec.Archived = false
+	l.rec.Archived, l.rec.ArchiveSize = false, 0
 	l.mu.Unlock()
+	e.workspaceMade(l)
 	if err := e.takeUp(ctx, l); err != nil {
 		l.letGo(ctx)
 		return err

@@ -27,10 +27,13 @@ func archiveRoom(ctx context.Context, sandbox cove.Sandbox, w cove.Workspace) in
 // roomed is a stream that may have so many bytes and no more: what a program
 // makes of its files must not fill the disk of the host.
 type roomed struct {
-	r    io.Reader
-	left int64
-	room cove.Bytes // of the workspace
-	err  error      // that there was more
+	r       io.Reader
+	left    int64
+	room    cove.Bytes             // of the workspace
+	n       cove.Bytes             // that were read
+	counted cove.Bytes             // that the tenant has room for already
+	grow    func(cove.Bytes) error // asks for more
+	err     error                  // that there was more
 }
 
 func (s *roomed) Read(p []byte) (int, error) {
@@ -38,6 +41,12 @@ func (s *roomed) Read(p []byte) (int, error) {
 		return 0, s.err
 	}
 	n, err := s.r.Read(p)
+	if s.n += cove.Bytes(n); s.n > s.counted {
+		if s.err = s.grow(s.n); s.err != nil {
+			return 0, s.err
+		}
+		s.counted = s.n
+	}
 	if s.left -= int64(n); s.left < 0 {
 		s.err = cove.Errorf(cove.Exhausted, "they would take more room in an archive than the workspace of %s may have", s.room).
 			Reason(cove.ReasonWorkspaceFull).Remedy("remove large files that are mostly holes (compare ls -ls), and try again")

@@ -29,13 +29,9 @@ func (e *Engine) keepCode(ctx context.Context, rec *cove.Run) {
 		out.Error = &cove.CodeError{Name: a.Error.Type, Value: a.Error.Message}
 	}
 	about := &cove.Session{ID: rec.Request.Session, Tenant: rec.Tenant, Provider: a.Provider}
-	err := e.cfg.Artifacts.Put(ctx, cove.Artifact{
+	e.keepArtifact(ctx, about, cove.Artifact{
 		At: time.Now(), Session: rec.Request.Session, Tenant: rec.Tenant, Language: "python", Code: rec.Request.Python, Result: out,
 	})
-	if err != nil {
-		e.cfg.Logger.ErrorContext(ctx, "keep code and its result", errAttr(err))
-		e.note(ctx, "artifact.failed", about, string(cove.CodeOf(err)))
-	}
 }
 
 func written(text string) cove.Output {

@@ -125,17 +125,25 @@ func (e *Engine) saveFiles(ctx context.Context, l *lease, s *cove.Session, id co
 	if !ok {
 		return nil, lacks(l, cove.PowerSnapshot)
 	}
+	item, weight := diskItem{diskSnapshot, string(id)}, diskWeight(ctx, box)
+	if err := e.planDisk(ctx, s.Tenant, item, weight); err != nil {
+		return nil, err
+	}
 	rec := &cove.Snapshot{
 		ID: id, Tenant: s.Tenant, Session: s.ID, Name: name, Node: e.ownNode(),
 		Provider: s.Provider, Template: s.Spec.Template, CreatedAt: time.Now(), Pending: true,
 	}
 	// The record comes first: what a crash leaves of the files is found by it.
 	if err := e.cfg.Store.PutSnapshot(ctx, rec); err != nil {
+		e.freeDisk(item)
 		return nil, err
 	}
 	size, err := shooter.Snapshot(ctx, rec.ID)
 	if err == nil {
-		rec.Size, rec.Pending = size, false
+		rec.Size, rec.Disk, rec.Pending = size, max(size, weight), false
+		err = e.growDisk(ctx, s.Tenant, item, rec.Disk, false)
+	}
+	if err == nil {
 		err = e.cfg.Store.PutSnapshot(ctx, rec)
 	}
 	if err != nil {
@@ -163,18 +171,26 @@ func (e *Engine) dropSnapshot(ctx context.Context, rec *cove.Snapshot) error {
 			}
 		}
 	}
-	return e.cfg.Store.DeleteSnapshot(ctx, rec.ID)
+	if err := e.cfg.Store.DeleteSnapshot(ctx, rec.ID); err != nil {
+		return err
+	}
+	e.freeDisk(diskItem{diskSnapshot, string(rec.ID)})
+	return nil
 }
 
-// recoverSnapshots removes what a crash left half made or half removed. What
-// cannot be removed now waits for the next start.
+// recoverSnapshots counts the snapshots that are there, and removes what a crash left
+// half made or half removed. What cannot be removed now waits for the next start.
 func (e *Engine) recoverSnapshots(ctx context.Context) error {
 	var half []*cove.Snapshot
 	for rec, err := range e.cfg.Store.Snapshots(ctx, cove.SnapshotFilter{}) {
 		if err != nil {
 			return err
 		}
-		if rec.Pending && e.onlyHere(rec.Node) == nil {
+		if e.onlyHere(rec.Node) != nil {
+			continue
+		}
+		e.countDisk(rec.Tenant, diskItem{diskSnapshot, string(rec.ID)}, max(rec.Disk, rec.Size, leastItem))
+		if rec.Pending {
 			half = append(half, rec)
 		}
 	}

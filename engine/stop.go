@@ -18,20 +18,29 @@ func (e *Engine) rest(ctx context.Context, l *lease) error {
 	l.mu.Unlock()
 	l.setResting(true)
 	defer l.setResting(false)
+	saved := diskItem{diskArchive, string(l.id)}
+	if err := e.planDisk(ctx, l.tenant, saved, diskWeight(ctx, sandbox)); err != nil {
+		return unsaved(err) // before anything is ended
+	}
 	l.endPrograms(ctx)
-	if err := e.saveWorkspace(ctx, l, sandbox); err != nil {
+	size, err := e.saveWorkspace(ctx, l, sandbox)
+	if err != nil {
+		e.freeDisk(saved)
 		return err
 	}
+	size = max(size, leastItem)
+	e.countDisk(l.tenant, saved, size)
 	// Not before: whoever saves the record meanwhile must not say that the
 	// session is stopped when its files are nowhere but in the sandbox.
 	l.change(func(r *cove.Session) {
-		r.State, r.Archived = cove.Stopped, true
+		r.State, r.Archived, r.ArchiveSize = cove.Stopped, true, size
 		r.ExpiresAt = time.Now().Add(e.keepOf(&r.Spec))
 	})
 	if err := e.save(ctx, l); err != nil {
 		l.change(func(r *cove.Session) {
-			r.State, r.Archived, r.ExpiresAt = s.State, s.Archived, s.ExpiresAt
+			r.State, r.Archived, r.ArchiveSize, r.ExpiresAt = s.State, s.Archived, s.ArchiveSize, s.ExpiresAt
 		})
+		e.freeDisk(saved)
 		return err
 	}
 	l.mu.Lock()
@@ -41,50 +50,67 @@ func (e *Engine) rest(ctx context.Context, l *lease) error {
 	e.bookLast(l)
 	e.spendRest(ctx, l, sandbox)
 	e.destroy(ctx, sandbox)
+	e.sandboxGone(l)
 	ticket.Leave()
 	return nil
 }
 
+// sandboxGone forgets what a sandbox that was destroyed had on the disk.
+func (e *Engine) sandboxGone(l *lease) {
+	e.freeDisk(workspaceItem(l))
+	e.freeKept(l)
+}
+
+func workspaceItem(l *lease) diskItem { return diskItem{diskWorkspace, string(l.id)} }
+
 // saveWorkspace archives the files of a lease that is being stopped. On error the
 // session runs on, and the error says so.
-func (e *Engine) saveWorkspace(ctx context.Context, l *lease, sandbox cove.Sandbox) error {
-	err := e.archive(ctx, sandbox, l.view())
+func (e *Engine) saveWorkspace(ctx context.Context, l *lease, sandbox cove.Sandbox) (cove.Bytes, error) {
+	size, err := e.archive(ctx, sandbox, l.view())
 	if err == nil {
-		return nil
+		return size, nil
 	}
-	code := cove.CodeOf(err)
-	if code == cove.NotFound {
+	if cove.CodeOf(err) == cove.NotFound {
 		if _, serr := sandbox.Files().Stat(ctx, cove.WorkspacePath); cove.CodeOf(serr) == cove.NotFound {
 			e.broke(ctx, l)
-			return usable(l.view())
+			return 0, usable(l.view())
 		}
+	}
+	return 0, unsaved(err)
+}
+
+// unsaved says that a session could not be stopped, and why.
+func unsaved(err error) error {
+	code := cove.CodeOf(err)
+	if code == cove.NotFound {
 		code = cove.Conflict // the session is there: a file was not, any more
 	}
-	remedy := cove.RemedyOf(err)
-	if remedy == "" {
-		remedy = "try again"
-	}
-	out := cove.Wrap(code, err, "the session runs on, because its files could not be saved: %s", cove.MessageOf(err)).Remedy("%s", remedy)
-	if reason := cove.ReasonOf(err); reason != "" {
-		return out.Reason(reason)
+	out := cove.Wrap(code, err, "the session runs on, because its files could not be saved: %s", cove.MessageOf(err)).Remedy("try again")
+	if was, ok := errors.AsType[*cove.Error](err); ok {
+		for key, value := range was.Details {
+			out = out.With(key, value)
+		}
 	}
 	return out
 }
 
 // archive saves the workspace of a sandbox.
-func (e *Engine) archive(ctx context.Context, sandbox cove.Sandbox, s *cove.Session) (err error) {
+func (e *Engine) archive(ctx context.Context, sandbox cove.Sandbox, s *cove.Session) (size cove.Bytes, err error) {
 	room := archiveRoom(ctx, sandbox, s.Spec.Workspace)
 	r, err := sandbox.Files().Archive(ctx, cove.WorkspacePath)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
-	src := &roomed{r: r, left: room, room: s.Spec.Workspace.Size}
-	_, err = e.archivesOf(s).Put(ctx, s.ID, src)
+	saved := diskItem{diskArchive, string(s.ID)}
+	src := &roomed{r: r, left: room, room: s.Spec.Workspace.Size, counted: e.diskCounted(saved), grow: func(n cove.Bytes) error {
+		return e.growDisk(ctx, s.Tenant, saved, n, false)
+	}}
+	size, err = e.archivesOf(s).Put(ctx, s.ID, src)
 	if src.err != nil {
-		return src.err
+		return 0, src.err
 	}
-	return err
+	return size, err
 }
 
 // restore puts an archived workspace into a fresh sandbox.
@@ -142,9 +168,10 @@ func (e *Engine) wake(ctx context.Context, l *lease, onFull cove.OnFull, told fu
 		return err
 	}
 	l.change(func(r *cove.Session) {
-		r.Archived = false
+		r.Archived, r.ArchiveSize = false, 0
 		r.ExpiresAt = time.Now().Add(r.Spec.Idle)
 	})
+	e.freeDisk(diskItem{diskArchive, string(l.id)})
 	if err := e.save(ctx, l); err != nil {
 		return err
 	}
@@ -196,8 +223,9 @@ func (e *Engine) dismantle(ctx context.Context, l *lease) {
 	e.bookLast(l)
 	e.spendRest(ctx, l, sandbox)
 	e.destroy(ctx, sandbox)
+	e.sandboxGone(l)
 	ticket.Leave()
-	l.dropOutputs()
+	e.dropOutputs(l)
 }
 
 // archivesOf is where the files of a session are kept while it is stopped.

@@ -47,6 +47,9 @@ func (e *Engine) allTemplates(ctx context.Context) (all []cove.Template, err err
 // Build implements [cove.Templates].
 func (t templates) Build(ctx context.Context, req cove.TemplateRequest) (*cove.Template, error) {
 	return changed(ctx, t, cove.TemplateBuild, req.Validate, func(ctx context.Context, m cove.TemplateMaker) (*cove.Template, error) {
+		if err := t.v.e.roomOnDisk(); err != nil {
+			return nil, err
+		}
 		return m.BuildTemplate(ctx, req)
 	})
 }

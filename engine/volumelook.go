@@ -68,6 +68,9 @@ func (e *Engine) checkVolumes(ctx context.Context, s *cove.Session) error {
 		if !v.Write {
 			continue
 		}
+		if err := e.roomOnDisk(); err != nil {
+			return err
+		}
 		over, err := e.overLimit(ctx, rec)
 		if err != nil {
 			return filesGone(rec, err)

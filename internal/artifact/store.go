@@ -77,6 +77,7 @@ type Store struct {
 	mu    sync.Mutex
 	files int        // written since the last sweep; guarded by mu
 	bytes cove.Bytes // likewise
+	known accounts   // guarded by mu
 }
 
 var _ cove.Artifacts = (*Store)(nil)
@@ -106,10 +107,14 @@ func (s *Store) Put(ctx context.Context, a cove.Artifact) error {
 	if err != nil {
 		return cove.Wrap(cove.Internal, err, "the artifact of a run cannot be written down")
 	}
-	if err := s.write(a.At.UTC().Format(stampForm)+"_"+hashOf(rec.Code), text); err != nil {
+	name, err := s.write(a.At.UTC().Format(stampForm)+"_"+hashOf(rec.Code), text)
+	if err != nil {
 		return s.fault(err)
 	}
 	s.mu.Lock()
+	if s.known.tenants != nil {
+		s.known.add(name, a.Tenant, cove.Bytes(len(text)))
+	}
 	s.files++
 	s.bytes += cove.Bytes(len(text))
 	due := s.files >= max(1, s.cfg.MaxFiles/sweepPortion) || s.bytes >= s.cfg.MaxBytes/sweepPortion
@@ -125,28 +130,28 @@ func hashOf(code string) string {
 	return hex.EncodeToString(sum[:])[:hashLen]
 }
 
-// write makes a file that is whole when it gets its name.
-func (s *Store) write(name string, text []byte) error {
+// write makes a file that is whole when it gets its name, which it returns.
+func (s *Store) write(name string, text []byte) (as string, err error) {
 	root, err := s.open()
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer func() { _ = root.Close() }() // nothing was written through it
 	draft := draftPrefix + string(cove.NewID())
 	if err := root.WriteFile(draft, text, 0o600); err != nil {
-		return errors.Join(err, absent(root.Remove(draft)))
+		return "", errors.Join(err, absent(root.Remove(draft)))
 	}
 	defer func() { _ = root.Remove(draft) }() // a sweep removes what is left
 	for n := range maxClashes {
-		as := name + suffix
+		as = name + suffix
 		if n > 0 {
 			as = name + "-" + strconv.Itoa(n+1) + suffix
 		}
 		if err = root.Link(draft, as); !errors.Is(err, fs.ErrExist) {
-			return err
+			return as, err
 		}
 	}
-	return err
+	return as, err
 }
 
 // open opens the directory, for the user of Cove alone.

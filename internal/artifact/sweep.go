@@ -41,6 +41,7 @@ func (s *Store) Sweep(ctx context.Context) (int64, error) {
 	if err != nil {
 		return 0, s.fault(err)
 	}
+	defer s.recount(root)
 	var removed int64
 	for _, name := range s.surplus(files, time.Now()) {
 		if ctx.Err() != nil {

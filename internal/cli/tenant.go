@@ -63,6 +63,12 @@ func showTenant(w io.Writer, r *cove.TenantReport) error {
 		{"sandboxes now", strconv.Itoa(r.Sessions), bound(q.Sessions > 0, strconv.Itoa(q.Sessions))},
 		{"memory now", r.Memory.String(), bound(q.Memory > 0, q.Memory.String())},
 		{"cpu seconds", decimal(u.CPU.Seconds(), 3), bound(q.CPUSeconds > 0, decimal(q.CPUSeconds, 3))},
+		{"disk now", r.Disk.Sum().String(), bound(r.MaxDisk > 0, r.MaxDisk.String())},
+		{"  snapshots", r.Disk.Snapshots.String(), ""},
+		{"  archives", r.Disk.Archives.String(), ""},
+		{"  output", r.Disk.Output.String(), ""},
+		{"  artifacts", r.Disk.Artifacts.String(), ""},
+		{"  workspaces", r.Disk.Workspaces.String(), ""},
 		{"sandbox hours", decimal(u.Held.Hours(), 3), ""},
 		{"memory GB hours", decimal(u.MemoryTime/time.Hour.Seconds(), 3), ""},
 		{"executions", strconv.FormatInt(u.Executions, 10), ""},
@@ -87,18 +93,23 @@ func decimal(f float64, digits int) string {
 
 func (a *app) tenantSetCommand() *cobra.Command {
 	var t cove.Tenant
-	var memory string
+	var memory, disk string
 	cmd := &cobra.Command{
 		Use:   "set [flags] NAME",
 		Short: "Bound what a tenant may use",
 		Long: `Bounds what a tenant may use, all its keys together. A bound that is not given
 is none: the flags replace what was set before.`,
-		Example: "  cove tenant set acme --sessions 10 --memory 16g --cpu-seconds 36000",
+		Example: "  cove tenant set acme --sessions 10 --memory 16g --cpu-seconds 36000 --disk 20g",
 		Args:    arguments(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			t.Name = args[0]
 			if memory != "" {
 				if t.Quota.Memory, err = size("--memory", memory); err != nil {
+					return err
+				}
+			}
+			if disk != "" {
+				if t.Quota.Disk, err = size("--disk", disk); err != nil {
 					return err
 				}
 			}
@@ -116,6 +127,7 @@ is none: the flags replace what was set before.`,
 	fs := cmd.Flags()
 	fs.IntVar(&t.Quota.Sessions, "sessions", 0, "the `number` of live sandboxes at once")
 	fs.StringVar(&memory, "memory", "", "the memory of all of them together, such as `16g`")
+	fs.StringVar(&disk, "disk", "", "what all of them may keep on the disk, such as `20g`; without it COVE_TENANT_DISK_MB holds")
 	fs.Float64Var(&t.Quota.CPUSeconds, "cpu-seconds", 0, "the `seconds` of CPU time of all its programs, in all")
 	return cmd
 }

@@ -58,6 +58,7 @@ func (a admin) Tenant(ctx context.Context, name string) (*cove.TenantReport, err
 	for _, t := range fromOthers(ctx, a.v, ask) {
 		sum.Sessions += t.Sessions
 		sum.Memory += t.Memory
+		sum.Disk = sum.Disk.Plus(t.Disk)
 	}
 	return sum, nil
 }

@@ -102,6 +102,8 @@ type Session struct {
 	Flavor         string        `env:"MSB_DEFAULT_FLAVOR" key:"flavor" default:"small" doc:"The flavor of sessions that name none."`
 	Max            int           `env:"MSB_MAX_SESSIONS" key:"max" min:"1" max:"1000000" shown:"as many as memory allows" doc:"Live sessions at once, of all tenants."`
 	MaxTotalMemory cove.Bytes    `env:"MSB_MAX_TOTAL_MEMORY_MB" key:"max_total_memory" unit:"m" min:"16" max:"67108864" shown:"80 % of the machine" doc:"Megabytes that all live sessions may use together."`
+	TenantDisk     cove.Bytes    `env:"COVE_TENANT_DISK_MB" key:"tenant_disk" unit:"m" default:"10240" min:"0" max:"67108864" doc:"Megabytes that a tenant without a bound of its own may keep on the disk: snapshots, archives of stopped sessions, output, artifacts, and workspaces on disk. 0 is no bound."`
+	DiskReserve    cove.Bytes    `env:"COVE_DISK_RESERVE_MB" key:"disk_reserve" unit:"m" default:"512" min:"0" max:"67108864" doc:"Megabytes of the file system of COVE_HOME that are for the journal and the database. Where fewer are free, what tenants would write there is refused."`
 	LRUEviction    bool          `env:"MSB_ENABLE_LRU_EVICTION" key:"lru_eviction" default:"true" doc:"Whether a full machine stops the session that was idle longest, keeping its files, to make room. Otherwise new sessions are refused."`
 }
 

@@ -261,14 +261,17 @@ func (a *assembly) openFiles(ctx context.Context, ec *engine.Config, cfg config.
 			return err
 		}
 	}
-	return a.openFolders(ec, at)
+	return a.openFolders(ec, cfg, at)
 }
 
-// openFolders makes a place for volumes by name, unless what is made ends with a run.
-func (a *assembly) openFolders(ec *engine.Config, at site) error {
+// openFolders makes a place for volumes by name, and bounds what tenants keep, unless
+// what is made ends with a run.
+func (a *assembly) openFolders(ec *engine.Config, cfg config.Config, at site) error {
 	if at.run != nil {
-		return nil
+		return nil // its bounds are those of the process
 	}
+	ec.TenantDisk, ec.DiskReserve = cfg.Session.TenantDisk, cfg.Session.DiskReserve
+	ec.Free = func() (cove.Bytes, error) { return freeSpace(at.dir) }
 	folders, err := volume.Open(filepath.Join(at.dir, "volumes"))
 	if err != nil {
 		return err

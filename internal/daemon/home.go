@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"net/url"
 	"os"
 	"os/user"
@@ -106,15 +107,29 @@ func (h Home) room() error {
 	if err := unix.Access(h.dir, unix.W_OK|unix.X_OK); err != nil {
 		return err
 	}
+	free, err := freeSpace(h.dir)
+	if err == nil && free < leastRoom {
+		err = unix.ENOSPC
+	}
+	return err
+}
+
+// leastFiles is how many files a file system must have left to be not full.
+const leastFiles = 16
+
+// freeSpace is how much may still be written to the file system of a directory.
+func freeSpace(dir string) (cove.Bytes, error) {
 	var st unix.Statfs_t
-	if err := unix.Statfs(h.dir, &st); err != nil {
-		return err
+	if err := unix.Statfs(dir, &st); err != nil {
+		return 0, err
 	}
-	// Some file systems do not count; they say 0 of 0.
-	if st.Blocks > 0 && st.Bavail*uint64(st.Bsize) < leastRoom || st.Files > 0 && st.Ffree == 0 { //nolint:gosec // a block has a size
-		return unix.ENOSPC
+	switch { // some file systems do not count; they say 0 of 0
+	case st.Files > 0 && st.Ffree < leastFiles:
+		return 0, nil
+	case st.Blocks == 0:
+		return math.MaxInt64, nil
 	}
-	return nil
+	return cove.Bytes(min(st.Bavail*uint64(st.Bsize), math.MaxInt64)), nil //nolint:gosec // a block has a size
 }
 
 func homeError(dir string, err error) error {

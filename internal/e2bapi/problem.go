@@ -40,6 +40,10 @@ var shapes = map[cove.Code]shape{
 }
 
 func shapeOf(err error) shape {
+	switch cove.ReasonOf(err) {
+	case cove.ReasonTenantDisk, cove.ReasonDiskReserve: // waiting does not help
+		return shape{http.StatusInsufficientStorage, shapes[cove.Exhausted].word, shapes[cove.Exhausted].rpc}
+	}
 	if s, ok := shapes[cove.CodeOf(err)]; ok {
 		return s
 	}

@@ -28,7 +28,9 @@ func (n fakeNodes) Uncordon(_ context.Context, node string) (*cove.Node, error) 
 }
 
 // uncounted takes out of a node what it does not say of itself.
-func uncounted(n *cove.Node) { n.Capacity.CPUSeconds, n.Used.CPUSeconds = 0, 0 }
+func uncounted(n *cove.Node) {
+	n.Capacity.CPUSeconds, n.Capacity.Disk, n.Used.CPUSeconds, n.Used.Disk = 0, 0, 0, 0
+}
 
 func uncountedAll(result any) {
 	switch v := result.(type) {

@@ -46,6 +46,8 @@ var statuses = map[cove.Code]status{
 var finer = map[string]status{
 	cove.ReasonFileTooLarge:  {http.StatusRequestEntityTooLarge, "The file is too large"},
 	cove.ReasonWorkspaceFull: {http.StatusInsufficientStorage, "The workspace is full"},
+	cove.ReasonTenantDisk:    {http.StatusInsufficientStorage, "The tenant keeps too much"},
+	cove.ReasonDiskReserve:   {http.StatusInsufficientStorage, "The disk is nearly full"},
 	wire.ReasonBodyTooLarge:  {http.StatusRequestEntityTooLarge, "The request is too large"},
 	reasonNoMethod:           {http.StatusMethodNotAllowed, "No such method"},
 	reasonNoRange:            {http.StatusRequestedRangeNotSatisfiable, "No such range"},

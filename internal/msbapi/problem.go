@@ -83,7 +83,11 @@ func failed(err error) *failure {
 		if cove.ReasonOf(err) == cove.ReasonRateLimited {
 			return &failure{status: http.StatusTooManyRequests, code: codeInternal, text: "Too many requests", detail: words(err), cause: err, wait: "1"}
 		}
-		return broken(err)
+		f := broken(err)
+		if reason := cove.ReasonOf(err); reason == cove.ReasonTenantDisk || reason == cove.ReasonDiskReserve {
+			f.status, f.text = http.StatusInsufficientStorage, "Insufficient storage"
+		}
+		return f
 	case cove.NotFound, cove.Conflict, cove.Unavailable, cove.Timeout, cove.Canceled, cove.Internal:
 		return broken(err)
 	}

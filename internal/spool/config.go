@@ -21,6 +21,11 @@ type Config struct {
 	MaxBytes    cove.Bytes // kept in all; default 16 MiB
 	Budget      cove.Bytes // of one stream in a Summary; default 20 KiB, at least 64 bytes
 
+	// Resize is told the size that the file is about to get, and 0 when it is removed.
+	// An error refuses to make it larger. must says that only what is in memory yet is
+	// to be added, once, at the end. It must not call the log.
+	Resize func(size int64, must bool) error
+
 	// OnChunk is called in order with all that is written, also with what is not
 	// kept. It owns the chunk. While it blocks, so do the writers; readers do not.
 	// It must not call Close, Persist or Remove.

@@ -205,7 +205,7 @@ func (l *Log) Remove() error {
 		return cove.Wrap(cove.Unavailable, err, "the kept output %s cannot be removed: %s", l.cfg.Name, reasonOf(err))
 	}
 	l.made = false
-	return nil
+	return l.resize(0, true)
 }
 
 // Total returns how many bytes were written to both streams.

@@ -45,9 +45,9 @@ func (l *Log) Persist() error {
 	}
 	size := l.size
 	index, err := l.save()
-	if err != nil && l.file != nil {
+	if err != nil {
 		l.size = size
-		_ = l.file.Truncate(size) // gives back what the disk had left for it
+		l.giveBack()
 	}
 	l.closeFile()
 	if err != nil {
@@ -67,7 +67,7 @@ func (l *Log) save() ([]entry, error) {
 		if len(b.data) == 0 {
 			continue
 		}
-		e, err := l.writeBlock(b)
+		e, err := l.writeBlock(b, true)
 		if err != nil {
 			return nil, err
 		}
@@ -79,6 +79,9 @@ func (l *Log) save() ([]entry, error) {
 		}
 	}
 	end, err := l.footer(index)
+	if err == nil {
+		err = l.resize(l.size+int64(len(end)), true)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -30,7 +30,7 @@ type file interface {
 func (l *Log) spill() bool {
 	b := l.current
 	l.mu.Unlock()
-	e, err := l.writeBlock(&b)
+	e, err := l.writeBlock(&b, false)
 	l.mu.Lock()
 	if err != nil {
 		l.failure = cove.Wrap(cove.Unavailable, err, "output after the first %d bytes was not kept: %s", b.end(), reasonOf(err))
@@ -43,9 +43,13 @@ func (l *Log) spill() bool {
 
 // writeBlock appends a block to the file, which it makes if need be. The caller
 // holds order.
-func (l *Log) writeBlock(b *block) (entry, error) {
+func (l *Log) writeBlock(b *block, must bool) (entry, error) {
+	if err := l.resize(l.size+int64(len(b.runs)+len(b.data)), must); err != nil {
+		return entry{}, err
+	}
 	if l.file == nil {
 		if err := l.openFile(); err != nil {
+			l.giveBack()
 			return entry{}, err
 		}
 	}
@@ -55,11 +59,28 @@ func (l *Log) writeBlock(b *block) (entry, error) {
 		_, err = l.file.WriteAt(b.data, l.size+int64(e.runs))
 	}
 	if err != nil {
-		_ = l.file.Truncate(l.size) // gives back what the disk had left for it
+		l.giveBack()
 		return entry{}, err
 	}
 	l.size += int64(e.runs + e.data)
 	return e, nil
+}
+
+// resize asks for the room of a file of so many bytes.
+func (l *Log) resize(size int64, must bool) error {
+	if l.cfg.Resize == nil {
+		return nil
+	}
+	return l.cfg.Resize(size, must)
+}
+
+// giveBack makes the file as long as what is known to be in it, on the disk and
+// in the account.
+func (l *Log) giveBack() {
+	if l.file != nil {
+		_ = l.file.Truncate(l.size) // gives back what the disk had left for it
+	}
+	_ = l.resize(l.size, true) // it does not grow
 }
 
 func (l *Log) openFile() (err error) {

@@ -58,6 +58,8 @@ var limits = map[string]string{
 	cove.ReasonCapacity:      "capacity",
 	cove.ReasonQueueFull:     "queue",
 	cove.ReasonTenantQuota:   "tenant_quota",
+	cove.ReasonTenantDisk:    "tenant_disk",
+	cove.ReasonDiskReserve:   "disk_reserve",
 	cove.ReasonKeyQuota:      "key_quota",
 	cove.ReasonRateLimited:   "rate",
 	"body_too_large":         "body_size",

@@ -43,12 +43,12 @@ func sure[W, T any](back func(W) T) func(W) (T, error) {
 
 func TestEveryFormGoesThereAndBack(t *testing.T) {
 	trip(t, wire.SpecOf, wire.Spec.Cove, func(s *cove.Spec) { s.Floors = nil })
-	trip(t, wire.SessionOf, wire.Session.Cove, func(s **cove.Session) { (*s).Counted, (*s).Memory = nil, 0 })
+	trip(t, wire.SessionOf, wire.Session.Cove, func(s **cove.Session) { (*s).Counted, (*s).Memory, (*s).ArchiveSize = nil, 0, 0 })
 	trip(t, wire.OpenRequestOf, wire.OpenRequest.Cove, func(r *cove.OpenRequest) { r.IdempotencyKey, r.Spec.Floors = "", nil })
 	trip(t, wire.RenewRequestOf, wire.RenewRequest.Cove, nil)
 	trip(t, wire.UsageOf, sure(wire.Usage.Cove), nil)
 	trip(t, wire.SavedVolumeOf, sure(wire.SavedVolume.Cove), func(v **cove.SavedVolume) { (*v).Pending = false })
-	trip(t, wire.SnapshotOf, sure(wire.Snapshot.Cove), func(s **cove.Snapshot) { (*s).Pending = false })
+	trip(t, wire.SnapshotOf, sure(wire.Snapshot.Cove), func(s **cove.Snapshot) { (*s).Pending, (*s).Disk = false, 0 })
 	trip(t, wire.ForkRequestOf, sure(wire.ForkRequest.Cove), func(r *cove.ForkRequest) { r.IdempotencyKey = "" })
 	trip(t, wire.ExecutionOf, sure(wire.Execution.Cove), nil)
 	trip(t, wire.TrialOf, sure(wire.Trial.Cove), nil)
@@ -68,7 +68,9 @@ func TestEveryFormGoesThereAndBack(t *testing.T) {
 	trip(t, wire.TenantOf, sure(wire.Tenant.Cove), nil)
 	trip(t, wire.TenantRequestOf, sure(func(w wire.TenantRequest) cove.Tenant { return w.Cove("string-2") }), func(t *cove.Tenant) { t.UpdatedAt = time.Time{} })
 	trip(t, wire.StatsOf, sure(wire.Stats.Cove), nil)
-	trip(t, wire.NodeOf, sure(wire.Node.Cove), func(n *cove.Node) { n.Capacity.CPUSeconds, n.Used.CPUSeconds = 0, 0 })
+	trip(t, wire.NodeOf, sure(wire.Node.Cove), func(n *cove.Node) {
+		n.Capacity.CPUSeconds, n.Capacity.Disk, n.Used.CPUSeconds, n.Used.Disk = 0, 0, 0, 0
+	})
 	trip(t, func(list []cove.TaskStatus) wire.Maintenance { return wire.MaintenanceOf(list) }, sure(wire.Maintenance.Cove), func(list *[]cove.TaskStatus) {
 		(*list)[0], (*list)[1] = (*list)[1], (*list)[0] // by name
 	})

@@ -62,7 +62,7 @@ func fullSession(id cove.ID) *cove.Session {
 			CPU: cove.Soft, PIDs: cove.Hard, Disk: cove.Soft, Files: cove.Absent,
 		},
 		Instead: "gvisor", Node: "n1", Memory: cove.GiB, CreatedAt: epoch, LastActivity: epoch.Add(time.Second),
-		ExpiresAt: epoch.Add(time.Hour), EndedAt: epoch.Add(2 * time.Hour), Archived: true, LastPID: 42, Counted: []cove.PID{7, 9},
+		ExpiresAt: epoch.Add(time.Hour), EndedAt: epoch.Add(2 * time.Hour), Archived: true, ArchiveSize: 3 * cove.MiB, LastPID: 42, Counted: []cove.PID{7, 9},
 	}
 }
 
@@ -84,7 +84,7 @@ func fullGrant() cove.DataGrant {
 
 func fullTenant(name string) *cove.Tenant {
 	return &cove.Tenant{
-		Name: name, Quota: cove.Bounds{Sessions: 10, Memory: 8 * cove.GiB, CPUSeconds: 3600.5},
+		Name: name, Quota: cove.Bounds{Sessions: 10, Memory: 8 * cove.GiB, CPUSeconds: 3600.5, Disk: 20 * cove.GiB},
 		UpdatedAt: epoch,
 	}
 }
@@ -96,7 +96,7 @@ func fullUsage() cove.Consumption {
 func fullSnapshot(id cove.ID) *cove.Snapshot {
 	return &cove.Snapshot{
 		ID: id, Tenant: "acme", Session: cove.NewID(), Name: "before", Provider: "local", Template: "python",
-		Node: "n1", Size: 12345, CreatedAt: epoch, Pending: true,
+		Node: "n1", Size: 12345, Disk: 65536, CreatedAt: epoch, Pending: true,
 	}
 }
 

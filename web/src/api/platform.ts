@@ -111,12 +111,21 @@ export interface Amounts {
   sessions: number;
   memory_mb: number;
   cpu_seconds: number;
+  disk_mb?: number;
 }
 
 export interface Tenant {
   name: string;
   quota: Amounts;
   usage: Amounts;
+  disk: {
+    snapshots_bytes: number;
+    archives_bytes: number;
+    output_bytes: number;
+    artifacts_bytes: number;
+    workspaces_bytes: number;
+    bound_bytes: number;
+  };
   consumed: {
     session_seconds: number;
     memory_gb_seconds: number;
