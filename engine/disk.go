@@ -133,15 +133,21 @@ func (e *Engine) takeDisk(ctx context.Context, item diskItem, now diskShare, mus
 	a := &e.disk
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	more := now.bytes - a.items[item].bytes
-	if more > 0 {
+	was := a.items[item]
+	if now.bytes > was.bytes {
+		a.put(item, diskShare{}) // what it had so far is not what the tenant keeps beside it
 		held := a.of(now.tenant)
 		held.Artifacts = artifacts
-		if bound > 0 && held.Sum()+more > bound && !must {
-			return diskUsedUp(held, bound, more)
+		var refused error
+		switch {
+		case bound > 0 && held.Sum()+now.bytes > bound && !must:
+			refused = diskUsedUp(held, bound, now.bytes)
+		case e.cfg.Free != nil && left-a.planned < now.bytes-was.bytes:
+			refused = e.diskReserved()
 		}
-		if e.cfg.Free != nil && left-a.planned-more < 0 {
-			return e.diskReserved()
+		if refused != nil {
+			a.put(item, was)
+			return refused
 		}
 	}
 	a.put(item, now)
@@ -239,7 +245,7 @@ func diskUsedUp(held cove.DiskUse, bound, more cove.Bytes) error {
 		text += " (" + strings.Join(parts, ", ") + ")"
 	}
 	if more > 0 {
-		text += fmt.Sprintf("; this needs %s more", more)
+		text += fmt.Sprintf("; this needs at least %s", more)
 	}
 	return cove.Errorf(cove.Exhausted, "%s", text).
 		Reason(cove.ReasonTenantDisk).With("held", by).With("bound", int64(bound)).
