@@ -23,6 +23,8 @@ type Config struct {
 	Home string // each provider keeps its state in a directory of its own below it
 	Once bool   // few sandboxes will be made, and none outlives this process
 	Keep bool   // sandboxes outlive this process where they can
+	// Reserve is how much of the disk below Home snapshots leave free.
+	Reserve cove.Bytes
 	// Egress is for providers that give sandboxes a way out.
 	Egress Egress
 	// Templates are for providers whose sandboxes see this machine's files.
@@ -83,7 +85,7 @@ func Providers(cfg Config) map[string]func() (cove.Provider, error) {
 		"fake":   opener(fake.New, fake.Config{Dir: dir("fake")}),
 		"gvisor": opener(gvisor.New, g),
 		"local": opener(local.New, local.Config{
-			Dir: dir("local"), Once: cfg.Once, Keeper: cfg.Keep, Egress: cfg.Egress, Templates: cfg.Templates,
+			Dir: dir("local"), Once: cfg.Once, Keeper: cfg.Keep, Egress: cfg.Egress, Templates: cfg.Templates, Reserve: cfg.Reserve,
 		}),
 		"microsandbox": opener(microsandbox.New, m),
 	}

@@ -2,8 +2,11 @@ package local_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/cove-sandbox/cove"
@@ -95,6 +98,39 @@ func TestSnapshotUnwritable(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(cfg.Dir, "snapshots", string(name)+".tree")); (err == nil) != want {
 			t.Errorf("of %s there is %v", name, err)
 		}
+	}
+	over(t, p, cfg.Dir)
+}
+
+// TestSnapshotReserve: a snapshot that would go into the reserve stays in memory, and
+// comes to the disk when there is room.
+func TestSnapshotReserve(t *testing.T) {
+	cfg := keeping(t.TempDir())
+	cfg.Reserve = cove.Bytes(1) << 62
+	p := layersKept(t, cfg)
+	s, err := p.Create(t.Context(), cove.NewID(), boxSpec)
+	must(t, err)
+	sh(t, s, "echo one > one")
+	saver, _ := cove.As[cove.Snapshotter](s)
+	name := cove.NewID()
+	_, err = saver.Snapshot(t.Context(), name)
+	must(t, err)
+	if err := local.FailedSave(p, name); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("the snapshot was written: %v", err)
+	}
+	tree := filepath.Join(cfg.Dir, "snapshots", string(name)+".tree")
+	for _, path := range []string{tree, strings.TrimSuffix(tree, ".tree") + ".draft"} {
+		if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("there is %s: %v", path, err)
+		}
+	}
+	must(t, s.Destroy(t.Context()))
+	must(t, p.Close())
+	cfg.Reserve = 0
+	p = layersKept(t, cfg)
+	local.Written(p)
+	if _, err := os.Stat(tree); err != nil {
+		t.Error(err)
 	}
 	over(t, p, cfg.Dir)
 }

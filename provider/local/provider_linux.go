@@ -51,7 +51,7 @@ func New(cfg Config) (*Provider, error) {
 	if err := os.MkdirAll(filepath.Join(dir, "root"), 0o700); err != nil {
 		return nil, cove.Wrap(cove.Unavailable, err, "the directory of provider %s cannot be made", name)
 	}
-	return &Provider{cfg: cfg, books: roster.New[*sandbox, *spare](name)}, nil
+	return &Provider{cfg: cfg, books: roster.New[*sandbox, *spare](name), saved: snapshots{leave: cfg.Reserve}}, nil
 }
 
 // Name implements [cove.Provider].

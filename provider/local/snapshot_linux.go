@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/provider/local/fence"
 )
@@ -21,6 +23,9 @@ type snapshots struct {
 	order  []cove.ID             // guarded by mu; of those with files in memory, the oldest first
 	writes sync.WaitGroup        // that go on
 	dir    *os.Root              // guarded by mu; nil until needed
+
+	leave   cove.Bytes // of the disk, which must stay free
+	pending cove.Bytes // of the snapshots that are being written; guarded by mu
 }
 
 // snapshot is one of them that this process made.
@@ -143,14 +148,20 @@ func (k *snapshots) write(ctx context.Context, by crew, name cove.ID, s *snapsho
 	defer files.drop()
 	k.mu.Lock()
 	dir, gone := k.dir, s.removed
-	k.mu.Unlock()
-	if gone {
+	if !gone {
+		s.failed = k.room(files.size)
+	}
+	if gone || s.failed != nil {
+		k.mu.Unlock()
 		return
 	}
+	k.pending += files.size
+	k.mu.Unlock()
 	draft := string(name) + draftSuffix
 	err := pack(ctx, by, dir, draft, files)
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	k.pending -= files.size
 	if err == nil && !s.removed {
 		err = dir.Rename(draft, string(name)+treeSuffix)
 	}
@@ -161,6 +172,24 @@ func (k *snapshots) write(ctx context.Context, by crew, name cove.ID, s *snapsho
 	s.failed = syncDir(dir)
 	s.written = s.failed == nil
 	k.shed()
+}
+
+// room refuses to write so many bytes where they would go into the reserve. The caller
+// holds mu.
+func (k *snapshots) room(size cove.Bytes) error {
+	dir, err := k.dir.Open(".")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = dir.Close() }()
+	st, err := statfs(int(dir.Fd()))
+	if err != nil {
+		return err
+	}
+	if free := cove.Bytes(st.Bavail) * cove.Bytes(st.Bsize); free-k.leave-k.pending < size { //nolint:gosec // of a disk
+		return os.NewSyscallError("write", unix.ENOSPC)
+	}
+	return nil
 }
 
 func pack(ctx context.Context, by crew, dir *os.Root, name string, files *frozen) error {
