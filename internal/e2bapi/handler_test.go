@@ -287,6 +287,11 @@ func TestProblems(t *testing.T) {
 	if status, _, _, text := e2bapi.Problem(errors.New("a secret path")); status != 500 || strings.Contains(text, "secret") {
 		t.Errorf("%d %q", status, text)
 	}
+	for _, reason := range []string{cove.ReasonTenantDisk, cove.ReasonDiskReserve} {
+		if status, word, rpc, _ := e2bapi.Problem(cove.Errorf(cove.Exhausted, "x").Reason(reason)); status != 507 || word != "resource_exhausted" || rpc != 429 {
+			t.Errorf("%s: %d %q %d", reason, status, word, rpc)
+		}
+	}
 	if _, word, _, text := e2bapi.Problem(cove.Errorf(cove.NotFound, "x").Reason(cove.ReasonSessionExpired)); word != "unavailable" || text != "The sandbox was not found" {
 		t.Errorf("%q %q", word, text)
 	}

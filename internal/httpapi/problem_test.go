@@ -53,6 +53,8 @@ func TestReasonsWithAStatusOfTheirOwn(t *testing.T) {
 	}{
 		{cove.Errorf(cove.Invalid, "x").Reason(cove.ReasonFileTooLarge), 413},
 		{cove.Errorf(cove.Exhausted, "x").Reason(cove.ReasonWorkspaceFull), 507},
+		{cove.Errorf(cove.Exhausted, "x").Reason(cove.ReasonTenantDisk), 507},
+		{cove.Errorf(cove.Exhausted, "x").Reason(cove.ReasonDiskReserve), 507},
 		{cove.Errorf(cove.Exhausted, "x").Reason(cove.ReasonQueueFull), 429},
 		{cove.Errorf(cove.NotFound, "x").Reason(cove.ReasonSessionExpired), 404},
 	} {

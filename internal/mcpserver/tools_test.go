@@ -8,6 +8,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/engine"
 	"github.com/cove-sandbox/cove/internal/mcpserver"
 )
 
@@ -235,5 +236,20 @@ func lookFor(t *testing.T, where string, s any) {
 	}
 	for k, v := range m {
 		lookFor(t, where+"/"+k, v)
+	}
+}
+
+// TestTenantDisk: a model whose tenant keeps too much reads what that is, and what to do.
+func TestTenantDisk(t *testing.T) {
+	w := newWorld(t, func(c *engine.Config) { c.TenantDisk = 128 * cove.KiB })
+	c, _ := stdio(t, mcpserver.Config{}, w.As(boss), nil)
+	if got := c.call("execute_command", args{"command": "seq 1 60000"}); got.failed {
+		t.Fatal(got.text)
+	}
+	got := c.fails(cove.Exhausted, "execute_command", args{"command": "true"})
+	for _, want := range []string{"keeps", "may keep 128k", "output ", "delete snapshots"} {
+		if !strings.Contains(got.text, want) {
+			t.Errorf("the text has no %q: %s", want, got.text)
+		}
 	}
 }

@@ -316,3 +316,17 @@ func (r *rig) busy() bool {
 	}
 	return false
 }
+
+// TestTenantDisk: a tenant that keeps too much is told so, and what to do about it.
+func TestTenantDisk(t *testing.T) {
+	r := serve(t, func(c *engine.Config) { c.TenantDisk = 128 * cove.KiB })
+	r.started(image)
+	run := s1 + `,"command":"seq","args":["1","60000"]`
+	if text := r.result("sandbox.command.run", run); !strings.Contains(text, `"exit_code":0`) {
+		t.Fatal(text)
+	}
+	status, text := r.ask(allKey, "sandbox.command.run", run)
+	if status != http.StatusInsufficientStorage || !strings.Contains(text, `"error":"Insufficient storage"`) || !strings.Contains(text, "delete snapshots") {
+		t.Errorf("%d %s", status, text)
+	}
+}

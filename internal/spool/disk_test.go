@@ -159,3 +159,67 @@ func TestRemoveSaysWhenItCannot(t *testing.T) {
 	}
 	wantCode(t, l.Remove(), cove.Unavailable, "cannot be removed")
 }
+
+// TestResize: the file is no larger than what was asked for, a refusal ends the keeping
+// and nothing else, and the end is asked for, too.
+func TestResize(t *testing.T) {
+	for name, most := range map[string]int64{"enough": 1 << 20, "less": 250} {
+		t.Run(name, func(t *testing.T) {
+			root := newRoot(t)
+			var asked int64
+			l := spool.New(spool.Config{Root: root, Name: "o", MemoryBytes: 100, Resize: func(size int64, must bool) error {
+				if size > most && !must {
+					return cove.Errorf(cove.Exhausted, "no room")
+				}
+				asked = size
+				return nil
+			}})
+			same := func() {
+				t.Helper()
+				if info, err := root.Stat("o"); err != nil || info.Size() != asked {
+					t.Errorf("asked for %d bytes, the file is %v, %v", asked, info, err)
+				}
+			}
+			text := strings.Repeat("0123456789", 100)
+			write(t, l, cove.Stdout, text)
+			same()
+			l.Close()
+			if most < 1000 {
+				wantCode(t, l.Err(), cove.Unavailable, "first 300 bytes", "no room")
+				if p := page(t, l, cove.OutputRange{}); p.Total != 300 || p.Dropped != 700 {
+					t.Errorf("%+v", p)
+				}
+			}
+			if err := l.Persist(); err != nil {
+				t.Fatal(err)
+			}
+			same()
+			if stdout, _ := l.Summary(); string(stdout.Data) != text {
+				t.Errorf("the summary has %d bytes", len(stdout.Data))
+			}
+			if err := l.Remove(); err != nil || asked != 0 {
+				t.Errorf("after it was removed %d bytes are asked for, %v", asked, err)
+			}
+		})
+	}
+}
+
+// TestResizeIsTakenBack where the disk is full.
+func TestResizeIsTakenBack(t *testing.T) {
+	var asked int64
+	root := newRoot(t)
+	l := spool.New(spool.Config{Root: root, Name: "o", MemoryBytes: 100, Resize: func(size int64, _ bool) error {
+		asked = size
+		return nil
+	}})
+	left := 150
+	l.WrapFile(func(f spool.File) spool.File { return &disk{File: f, left: &left} })
+	write(t, l, cove.Stdout, strings.Repeat("x", 1000))
+	l.Close()
+	if asked != 100 {
+		t.Errorf("%d bytes are asked for after the disk was full", asked)
+	}
+	if err := l.Persist(); err == nil || asked != 100 {
+		t.Errorf("%d bytes are asked for after Persist failed with %v", asked, err)
+	}
+}

@@ -120,6 +120,8 @@ func TestRequestsBeforeTheRoad(t *testing.T) {
 		{"fine", nil, "", nil},
 		{"not JSON", cove.Errorf(cove.Invalid, "no"), "validation_failed", []string{`cove_validation_failures_total{provider="none",verb="request"} 1`}},
 		{"too often", cove.Errorf(cove.Exhausted, "no").Reason(cove.ReasonRateLimited), "resource_limit_exceeded", []string{`cove_limit_violations_total{limit="rate",provider="none"} 1`}},
+		{"too much on the disk", cove.Errorf(cove.Exhausted, "no").Reason(cove.ReasonTenantDisk), "resource_limit_exceeded", []string{`cove_limit_violations_total{limit="tenant_disk",provider="none"} 1`}},
+		{"a full disk", cove.Errorf(cove.Exhausted, "no").Reason(cove.ReasonDiskReserve), "resource_limit_exceeded", []string{`cove_limit_violations_total{limit="disk_reserve",provider="none"} 1`}},
 		{"too large", cove.Errorf(cove.Invalid, "no").Reason("body_too_large"), "resource_limit_exceeded", []string{`cove_limit_violations_total{limit="body_size",provider="none"} 1`}},
 		{"no key", cove.Errorf(cove.Unauthenticated, "no"), "", nil},
 		{"told by the road", fromRoad, "", nil},
