@@ -1,6 +1,7 @@
 package platformtest
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/cove-sandbox/cove"
@@ -14,6 +15,7 @@ func quotaCases() []testCase {
 		{"lifted", quotaLifted},
 		{"of_a_key", quotaOfKey},
 		{"cpu_seconds", quotaCPU},
+		{"disk", quotaDisk},
 	}
 }
 
@@ -122,4 +124,51 @@ func quotaCPU(t *testing.T, s *suite) {
 	for name, begin := range begins {
 		r.must(begin(), name+" with a larger quota")
 	}
+}
+
+// quotaDisk: a tenant that keeps as much as it may begins nothing any more, is told
+// what it keeps, and goes on when it has removed some of it.
+func quotaDisk(t *testing.T, s *suite) {
+	r := s.start(t, Options{})
+	const bound = 256 * cove.KiB
+	r.setQuota(cove.Bounds{Disk: bound})
+	p := r.user("acme")
+	id := r.session(p, cove.Spec{}).ID
+	long := cove.ExecRequest{Line: "seq 1 60000"}
+	var full error
+	for range 10 {
+		if _, full = p.Processes(id).Exec(r.ctx, long); full != nil {
+			break
+		}
+	}
+	used := func() *cove.TenantReport {
+		t.Helper()
+		report, err := r.admin().Admin().Tenant(r.ctx, "acme")
+		r.must(err, "get a tenant")
+		return report
+	}
+	report := used()
+	if report.MaxDisk != bound || report.Quota.Disk != bound || report.Disk.Output < bound/2 {
+		t.Errorf("the report is %+v", report)
+	}
+	for name, begin := range map[string]func() error{
+		"output": func() error { return full },
+		"exec":   func() error { return failure(p.Processes(id).Exec(r.ctx, cove.ExecRequest{Line: "true"})) },
+		"open":   func() error { return failure(p.Sessions().Open(r.ctx, cove.OpenRequest{})) },
+		"stop":   func() error { return failure(p.Sessions().Stop(r.ctx, id)) },
+	} {
+		t.Log(name)
+		err := begin()
+		wantReason(t, err, cove.Exhausted, cove.ReasonTenantDisk)
+		if e, ok := errors.AsType[*cove.Error](err); !ok || e.Details["held"] == nil || e.Details["bound"] == nil || cove.RemedyOf(err) == "" {
+			t.Errorf("the error has no details: %v", err)
+		}
+	}
+	other := r.user("globex")
+	r.exec(other, r.session(other, cove.Spec{}).ID, long)
+	r.closeNow(p, id)
+	if left := used().Disk; left != (cove.DiskUse{}) {
+		t.Errorf("after all was removed it keeps %+v", left)
+	}
+	r.exec(p, r.session(p, cove.Spec{}).ID, long)
 }

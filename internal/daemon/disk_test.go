@@ -12,6 +12,7 @@ import (
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/client"
 	"github.com/cove-sandbox/cove/internal/daemon"
+	"github.com/cove-sandbox/cove/provider/providertest"
 )
 
 // tenantKey makes a key of a tenant.
@@ -78,7 +79,22 @@ func workOnce(t *testing.T, c *client.Client) error {
 // TestTenantDisk: a tenant that fills its bound gets 507 with what it keeps, by every
 // way in, and another one works beside it as before.
 func TestTenantDisk(t *testing.T) {
-	cfg := settings(t, "COVE_TENANT_DISK_MB", "2")
+	for _, provider := range []string{"fake", "local"} {
+		t.Run(provider, func(t *testing.T) { tenantDisk(t, provider) })
+	}
+}
+
+func tenantDisk(t *testing.T, provider string) {
+	cfg := settings(t, "COVE_TENANT_DISK_MB", "2", "SANDBOX_PROVIDER", provider)
+	reports, err := daemon.Doctor(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range reports {
+		if p.Name == provider {
+			providertest.Require(t, p.Name, p.Capabilities)
+		}
+	}
 	r, end := serve(t, cfg, daemon.Options{})
 	key := tenantKey(t, r, "greedy")
 	greedy := dial(t, r.URL, key)
@@ -137,6 +153,13 @@ func TestTenantDisk(t *testing.T) {
 	}
 	if err := workOnce(t, dial(t, r.URL, tenantKey(t, r, "modest"))); err != nil {
 		t.Error(err)
+	}
+	greedy = dial(t, r.URL, key)
+	if _, err := greedy.Sessions().Close(t.Context(), s.ID, false); err != nil {
+		t.Fatal(err)
+	}
+	if err := workOnce(t, greedy); err != nil {
+		t.Errorf("after its sandbox was closed: %v", err)
 	}
 }
 
