@@ -85,7 +85,8 @@ var allowed = map[string][]string{
 	"internal/template":            {""},
 	"internal/ticket":              {""},
 	"internal/volume":              {""},
-	"internal/wire":                {""},
+	"internal/intake":              {""},
+	"internal/wire":                {"", "internal/intake"},
 
 	// A cluster for the time of a test, and what its clients were told.
 	"internal/clustertest":         {"internal/clustertest/history", "internal/testkit/program", "provider/providertest"},
@@ -119,12 +120,12 @@ var allowed = map[string][]string{
 
 	"docs":             {},
 	"skills":           {},
-	"internal/httpapi": {"", "agenttool", "docs", "internal/wire", "skills"},
+	"internal/httpapi": {"", "agenttool", "docs", "internal/intake", "internal/wire", "skills"},
 
 	// The faces: what clients of other systems find.
-	"internal/e2bapi":    {""},
-	"internal/msbapi":    {""},
-	"internal/mcpserver": {"", "agenttool"},
+	"internal/e2bapi":    {"", "internal/intake"},
+	"internal/msbapi":    {"", "internal/intake"},
+	"internal/mcpserver": {"", "agenttool", "internal/intake"},
 
 	// The kernel's primitives: each package wraps one, none knows what for.
 	"internal/linux/*":         {"internal/linux"},
@@ -144,7 +145,7 @@ var allowed = map[string][]string{
 	// daemon puts the parts together, cli is what people type.
 	"internal/daemon": {
 		"", "client", "engine", "provider/all", "provider/fake", "provider/providertest/escape", "store/memory", "store/redis", "store/sqlite",
-		"internal/analyze", "internal/archive", "internal/artifact", "internal/audit", "internal/auth", "internal/bucket", "internal/cluster", "internal/config", "internal/console", "internal/httpapi", "internal/kernel", "internal/measure", "internal/policy", "internal/preview",
+		"internal/analyze", "internal/archive", "internal/artifact", "internal/audit", "internal/auth", "internal/bucket", "internal/cluster", "internal/config", "internal/console", "internal/httpapi", "internal/intake", "internal/kernel", "internal/measure", "internal/policy", "internal/preview",
 		"internal/chat", "internal/chat/openai", "internal/datarun", "internal/dataset", "internal/duckdb", "internal/duckexe",
 		"internal/rootfs", "internal/rootfs/*", "internal/scope",
 		"internal/e2bapi", "internal/mcpserver", "internal/msbapi",

@@ -171,7 +171,9 @@ func (e *Engine) snapshotLeases() []*lease {
 }
 
 // As returns the platform as p sees it.
-func (e *Engine) As(p cove.Principal) cove.Platform {
+func (e *Engine) As(p cove.Principal) cove.Platform { return e.bound(p) }
+
+func (e *Engine) bound(p cove.Principal) view {
 	if p.Tenant == "" {
 		p.Tenant = cove.DefaultTenant
 	}

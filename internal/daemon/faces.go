@@ -63,6 +63,7 @@ func (s *server) handler(d door, common httpapi.Config, f faces) http.Handler {
 		return s.alone(f.e2b)
 	}
 	common.Platform, common.Authenticate, common.Watch = s.platform, d.authenticate, s.watch.Follow
+	common.Authorize, common.Bodies = s.parts.engine.Authorize, s.bodies
 	common.Tickets, common.Secure = s.desk, secure(s.origins.public)
 	common.Metrics, common.Begin, common.End, common.Provider = s.telemetry.Metrics(), s.telemetry.Request, s.answered, s.telemetry.Provider
 	if _, fromNodes := d.listener.(*nodeListener); fromNodes {

@@ -20,6 +20,7 @@ import (
 	"github.com/cove-sandbox/cove/internal/cluster"
 	"github.com/cove-sandbox/cove/internal/config"
 	"github.com/cove-sandbox/cove/internal/httpapi"
+	"github.com/cove-sandbox/cove/internal/intake"
 	"github.com/cove-sandbox/cove/internal/mcpserver"
 	"github.com/cove-sandbox/cove/internal/telemetry"
 	"github.com/cove-sandbox/cove/internal/ticket"
@@ -90,7 +91,7 @@ func Serve(ctx context.Context, cfg config.Config, o Options) (err error) {
 			return homeError(home.dir, err)
 		}
 	}
-	s := &server{home: home, cfg: cfg, Options: o, traffic: newTraffic(), watch: auth.NewWatch(), listing: make(chan struct{}, 1)}
+	s := &server{home: home, cfg: cfg, Options: o, traffic: newTraffic(), watch: auth.NewWatch(), listing: make(chan struct{}, 1), bodies: intake.New()}
 	if err := s.listen(ctx); err != nil {
 		return err
 	}
@@ -127,6 +128,7 @@ type server struct {
 	parts   *assembly
 	traffic *traffic
 	watch   *auth.Watch
+	bodies  *intake.Budget // of all doors
 
 	telemetry *telemetry.Telemetry
 

@@ -14,10 +14,10 @@ import (
 func adminRoutes() []route {
 	return []route{
 		{method: http.MethodGet, pattern: "/api/keys", summary: "List keys", deed: get((*call).keys), query: pageParams},
-		{method: http.MethodPost, pattern: "/api/keys", summary: "Make a key; its secret is shown this once", deed: post(http.StatusCreated, (*call).createKey), headers: []header{onceHeader}},
+		{method: http.MethodPost, pattern: "/api/keys", needs: []cove.Verb{cove.AdminCreateKey}, summary: "Make a key; its secret is shown this once", deed: post(http.StatusCreated, (*call).createKey), headers: []header{onceHeader}},
 		{method: http.MethodDelete, pattern: "/api/keys/{key}", summary: "Revoke a key", deed: act((*call).revokeKey)},
 		{method: http.MethodGet, pattern: "/api/tenants/{tenant}", summary: "Get a tenant, its bounds and what it uses", deed: get((*call).tenant)},
-		{method: http.MethodPut, pattern: "/api/tenants/{tenant}", summary: "Set the bounds of a tenant", deed: actOn((*call).setTenant)},
+		{method: http.MethodPut, pattern: "/api/tenants/{tenant}", needs: []cove.Verb{cove.AdminSetTenant}, summary: "Set the bounds of a tenant", deed: actOn((*call).setTenant)},
 		{method: http.MethodGet, pattern: "/api/stats", summary: "See the state of the platform in numbers", deed: get((*call).stats)},
 		{method: http.MethodGet, pattern: "/api/volumes", summary: "List the paths of the host that can be mounted", deed: get((*call).volumes)},
 		{method: http.MethodGet, pattern: "/api/doctor", summary: "See what each provider can do and enforce here", deed: get((*call).doctor)},

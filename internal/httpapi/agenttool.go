@@ -10,13 +10,13 @@ import (
 
 func agentToolRoutes() []route {
 	return []route{{
-		method: http.MethodPost, pattern: "/api/tools/run_python_code", summary: "Run Python code for a model: the answer is a text, whatever happens", limit: codeLimit,
+		method: http.MethodPost, pattern: "/api/tools/run_python_code", needs: []cove.Verb{cove.ContextRun}, summary: "Run Python code for a model: the answer is a text, whatever happens", limit: codeLimit,
 		deed: post(http.StatusOK, (*call).runPython),
 	}}
 }
 
 // runPython answers with a text also where the platform could not run the code.
-// Only a request that is none is refused.
+// Only a malformed request, or one of a key without the scope, is refused.
 func (c *call) runPython(w wire.PythonRequest) (none wire.PythonResult, err error) {
 	if err := c.unkeyed(""); err != nil {
 		return none, err

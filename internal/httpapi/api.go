@@ -156,6 +156,13 @@ func (c *call) follow(to route) (err error) {
 		defer c.watched()()
 		c.begun()
 	}
+	c.body = c.api.Bodies.Body(c.who)
+	defer c.body.Free()
+	if len(to.needs) > 0 {
+		if err := c.api.Authorize(c.r.Context(), c.who, c.session(), to.needs...); err != nil {
+			return err
+		}
+	}
 	if c.query, err = parseQuery(c.r.URL.RawQuery, to.query); err != nil {
 		return err
 	}

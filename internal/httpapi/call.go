@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/intake"
 	"github.com/cove-sandbox/cove/internal/wire"
 )
 
@@ -23,7 +24,8 @@ type call struct {
 	who      cove.Principal
 	platform cove.Platform
 	query    query
-	limit    int64       // on a JSON body
+	limit    int64 // on a JSON body
+	body     *intake.Body
 	read     atomic.Bool // the body has been read whole
 	failed   error       // what was answered with, if it was an error
 }
@@ -116,11 +118,15 @@ func (c *call) send(number int, v any) error {
 
 // decode reads the JSON body of a request.
 func decode[T any](c *call) (T, error) {
-	v, err := wire.Decode[T](&upload{c: c, limit: c.api.BodyTime, whole: true}, c.limit)
-	if err == nil {
-		// The server watches the connection for the client going away; a
-		// deadline left behind would look like that.
-		_ = c.control.SetReadDeadline(time.Time{})
+	data, err := c.whole(c.limit)
+	if err != nil {
+		var none T
+		return none, err
 	}
-	return v, err
+	return wire.Decode[T](data)
+}
+
+// whole reads a body of at most limit bytes into memory.
+func (c *call) whole(limit int64) ([]byte, error) {
+	return c.body.ReadAll(c.r.Context(), &upload{c: c, limit: c.api.BodyTime, whole: true}, c.r.ContentLength, limit)
 }

@@ -13,11 +13,11 @@ func chatRoutes() []route {
 	const messages = "/api/threads/{thread}/messages"
 	return []route{
 		{
-			method: http.MethodPost, pattern: "/api/chat", summary: "Say something about data and get the answer, with the query, its result and what was blocked",
+			method: http.MethodPost, pattern: "/api/chat", needs: []cove.Verb{cove.ChatSend}, summary: "Say something about data and get the answer, with the query, its result and what was blocked",
 			limit: questionLimit, deed: post(http.StatusOK, (*call).chat), headers: []header{onceHeader},
 		},
 		{
-			method: http.MethodPost, pattern: "/api/chat/stream", summary: "The same as it happens: a ChatEvent for each step, then the ChatAnswer",
+			method: http.MethodPost, pattern: "/api/chat/stream", needs: []cove.Verb{cove.ChatSend}, summary: "The same as it happens: a ChatEvent for each step, then the ChatAnswer",
 			limit: questionLimit, events: "token, tool_call, run, blocked, done", headers: []header{onceHeader},
 			deed: deed{body: reflect.TypeFor[wire.ChatRequest](), status: http.StatusOK, do: (*call).chatStream},
 		},

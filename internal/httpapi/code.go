@@ -5,22 +5,24 @@ import (
 	"net/http"
 	"reflect"
 
+	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/intake"
 	"github.com/cove-sandbox/cove/internal/wire"
 )
 
-// codeLimit leaves room for the longest code that can run, in JSON.
-const codeLimit = 24 << 20
+// codeLimit is for code in JSON. What is longer goes into a file, which is run then.
+const codeLimit = intake.LargestJSON
 
 func codeRoutes() []route {
 	const contexts = "/api/sandboxes/{id}/contexts"
 	const one = contexts + "/{context}"
 	return []route{
 		{
-			method: http.MethodPost, pattern: "/api/sandboxes/{id}/code", summary: "Run code in a context that remembers", limit: codeLimit, events: "stdout, stderr, value, result",
+			method: http.MethodPost, pattern: "/api/sandboxes/{id}/code", needs: []cove.Verb{cove.ContextRun}, summary: "Run code in a context that remembers", limit: codeLimit, events: "stdout, stderr, value, result",
 			deed: deed{body: reflect.TypeFor[wire.CodeRequest](), answer: reflect.TypeFor[wire.CodeResult](), status: http.StatusOK, do: (*call).runCode},
 		},
 		{method: http.MethodGet, pattern: contexts, summary: "List contexts", deed: get((*call).listContexts), query: pageParams},
-		{method: http.MethodPost, pattern: contexts, summary: "Open a context", deed: post(http.StatusCreated, (*call).openContext), headers: []header{onceHeader}},
+		{method: http.MethodPost, pattern: contexts, needs: []cove.Verb{cove.ContextOpen}, summary: "Open a context", deed: post(http.StatusCreated, (*call).openContext), headers: []header{onceHeader}},
 		{method: http.MethodPost, pattern: one + "/restart", summary: "Make a context forget all", deed: act((*call).restartContext)},
 		{method: http.MethodPost, pattern: one + "/interrupt", summary: "Stop what runs in a context", deed: act((*call).interruptContext)},
 		{method: http.MethodDelete, pattern: one, summary: "Close a context", deed: act((*call).closeContext)},

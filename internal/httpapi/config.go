@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/intake"
 	"github.com/cove-sandbox/cove/internal/wire"
 )
 
@@ -18,6 +19,13 @@ type Config struct {
 	// Authenticate returns who sent r. done, if not nil, is called when the
 	// request is over.
 	Authenticate func(r *http.Request) (p cove.Principal, done func(), err error)
+	// Authorize returns the error of a request whose key lacks the scopes for all of
+	// these verbs, and has it journaled, before the body is read. The default leaves it
+	// to Platform.
+	Authorize func(ctx context.Context, p cove.Principal, session cove.ID, verbs ...cove.Verb) error
+	// Bodies bounds the bodies that are in memory. The default is a budget of the
+	// API's own.
+	Bodies *intake.Budget
 	// Watch, if not nil, returns a context for a request of p: it ends when p must
 	// not go on, with an Unauthenticated cause that says why. stop is called when
 	// the request is over.
@@ -77,6 +85,12 @@ type Config struct {
 func (c Config) withDefaults() Config {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Authorize == nil {
+		c.Authorize = func(context.Context, cove.Principal, cove.ID, ...cove.Verb) error { return nil }
+	}
+	if c.Bodies == nil {
+		c.Bodies = intake.New()
 	}
 	if c.Tickets == nil {
 		c.Tickets = noTickets{}

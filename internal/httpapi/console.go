@@ -3,7 +3,6 @@ package httpapi
 import (
 	"fmt"
 	"html"
-	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -21,7 +20,7 @@ type Console interface {
 }
 
 // maxLoginForm bounds what a browser sends to sign in: a ticket.
-const maxLoginForm = 32 << 10
+const maxLoginForm = 4 << 10
 
 func consoleRoutes() []route {
 	ticket := param{name: "ticket", kind: word, doc: "what the link was given"}
@@ -128,12 +127,9 @@ func (c *call) login() error {
 	if err := sameOrigin(c.r); err != nil {
 		return err
 	}
-	body, err := io.ReadAll(io.LimitReader(&upload{c: c, limit: c.api.BodyTime, whole: true}, maxLoginForm+1))
+	body, err := c.whole(maxLoginForm)
 	if err != nil {
 		return err
-	}
-	if len(body) > maxLoginForm {
-		return cove.Errorf(cove.Invalid, "the form is longer than %d bytes, the most that this route takes", maxLoginForm).Reason(wire.ReasonBodyTooLarge)
 	}
 	form, err := url.ParseQuery(string(body))
 	if err != nil {

@@ -7,16 +7,17 @@ import (
 	"reflect"
 
 	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/intake"
 	"github.com/cove-sandbox/cove/internal/wire"
 )
 
 // commandLimit leaves room for the longest command that can run, with its
 // environment and some input, in JSON.
-const commandLimit = 8 << 20
+const commandLimit = intake.LargestJSON
 
 func executeRoutes() []route {
 	return []route{{
-		method: http.MethodPost, pattern: "/api/sandboxes/{id}/execute", limit: commandLimit, events: "stdout, stderr, exit",
+		method: http.MethodPost, pattern: "/api/sandboxes/{id}/execute", needs: []cove.Verb{cove.ProcessExec}, limit: commandLimit, events: "stdout, stderr, exit",
 		summary: "Run a program to its end, or start it with background. As " + wire.ExecStream + " the body is the JSON on one line, " +
 			"then the standard input as it comes, and the answer is always an event stream",
 		takes: wire.ExecStream,

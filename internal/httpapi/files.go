@@ -26,7 +26,7 @@ func fileRoutes() []route {
 			headers: []header{{"Range", "one range of bytes, such as bytes=0-99; the answer is 206"}},
 		},
 		{method: http.MethodHead, pattern: files, summary: "Ask for the size of a file without reading it", gives: octets, deed: deed{status: http.StatusOK, do: (*call).headFile}, query: []param{name}},
-		{method: http.MethodPut, pattern: files, summary: "Replace a file; it is whole or not there", takes: octets, deed: act((*call).writeFile), query: []param{name}, headers: []header{modeHeader}},
+		{method: http.MethodPut, pattern: files, needs: []cove.Verb{cove.FileWrite}, summary: "Replace a file; it is whole or not there", takes: octets, deed: act((*call).writeFile), query: []param{name}, headers: []header{modeHeader}},
 		{method: http.MethodDelete, pattern: files, summary: "Delete a file or a whole directory", deed: act((*call).removeFile), query: []param{name}},
 		{
 			method: http.MethodGet, pattern: files + "/list", summary: "List what is below a directory", events: "file, end",
@@ -34,15 +34,15 @@ func fileRoutes() []route {
 			query: append([]param{dir, {name: "depth", kind: number, doc: "levels; left out, 1"}}, pageParams...),
 		},
 		{method: http.MethodGet, pattern: files + "/stat", summary: "Describe a file", deed: get((*call).stat), query: []param{name}},
-		{method: http.MethodPost, pattern: files + "/move", summary: "Give a file another name", deed: actOn((*call).moveFile)},
-		{method: http.MethodPost, pattern: files + "/mkdir", summary: "Make a directory and those above it", deed: actOn((*call).mkdir)},
-		{method: http.MethodPost, pattern: files + "/tag", summary: "Give a file attributes of its own; others that it has stay", deed: actOn((*call).tagFile)},
+		{method: http.MethodPost, pattern: files + "/move", needs: []cove.Verb{cove.FileMove}, summary: "Give a file another name", deed: actOn((*call).moveFile)},
+		{method: http.MethodPost, pattern: files + "/mkdir", needs: []cove.Verb{cove.FileMkdir}, summary: "Make a directory and those above it", deed: actOn((*call).mkdir)},
+		{method: http.MethodPost, pattern: files + "/tag", needs: []cove.Verb{cove.FileTag}, summary: "Give a file attributes of its own; others that it has stay", deed: actOn((*call).tagFile)},
 		{
 			method: http.MethodGet, pattern: files + "/watch", summary: "Follow the changes below a directory", events: "change",
 			deed: deed{status: http.StatusOK, do: (*call).watch}, query: []param{dir},
 		},
 		{method: http.MethodGet, pattern: archive, summary: "Read a directory as a tar", gives: tarType, deed: deed{status: http.StatusOK, do: (*call).readArchive}, query: []param{dir}},
-		{method: http.MethodPut, pattern: archive, summary: "Extract a tar into a directory; each file is whole or not there, and those before one that is refused stay", takes: tarType, deed: act((*call).unpack), query: []param{dir}},
+		{method: http.MethodPut, pattern: archive, needs: []cove.Verb{cove.FileUnpack}, summary: "Extract a tar into a directory; each file is whole or not there, and those before one that is refused stay", takes: tarType, deed: act((*call).unpack), query: []param{dir}},
 	}
 }
 

@@ -2,13 +2,13 @@ package httpapi
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"io"
 	"time"
 
 	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/intake"
 	"github.com/cove-sandbox/cove/internal/wire"
 )
 
@@ -51,20 +51,23 @@ func withInput[W, R any](
 }
 
 // requestLine reads the request in front of the input.
-func requestLine[W any](c *call, r *bufio.Reader) (W, error) {
+func requestLine[W any](c *call, r *bufio.Reader) (none W, err error) {
 	var line []byte
 	for {
 		part, err := r.ReadSlice('\n')
-		line = append(line, part...)
-		if err == nil || errors.Is(err, io.EOF) || int64(len(line)) > c.limit {
-			break
+		if over := c.body.Take(c.r.Context(), len(part)); over != nil {
+			return none, over
 		}
-		if !errors.Is(err, bufio.ErrBufferFull) {
-			var none W
+		line = append(line, part...)
+		switch {
+		case int64(len(line)) > c.limit:
+			return none, intake.TooLarge(c.limit)
+		case err == nil || errors.Is(err, io.EOF):
+			return wire.Decode[W](line)
+		case !errors.Is(err, bufio.ErrBufferFull):
 			return none, err
 		}
 	}
-	return wire.Decode[W](bytes.NewReader(line), c.limit)
 }
 
 // feed hands the input on until the program has ended, and then throws the
@@ -87,7 +90,7 @@ func (c *call) feed(stdin io.Reader, cancel context.CancelCauseFunc) (input io.R
 	}()
 	return inside, func() {
 		_ = inside.Close()
-		_ = c.control.SetReadDeadline(time.Now().Add(linger))
+		_ = c.control.SetReadDeadline(time.Now().Add(intake.Linger))
 		<-done
 	}
 }

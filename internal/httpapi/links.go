@@ -42,9 +42,9 @@ func linkRoutes() []route {
 	const signed = "/api/signed/file"
 	ticket := param{name: "ticket", kind: word, doc: "what the link was given"}
 	return []route{
-		{method: http.MethodPost, pattern: "/api/sandboxes/{id}/files/url", summary: "Make a link that reads or replaces a file without a key, for a while", deed: post(http.StatusCreated, (*call).linkFile)},
-		{method: http.MethodPost, pattern: "/api/sandboxes/{id}/ports/{port}", summary: "Make a link to what listens on a port inside, for a while", deed: post(http.StatusCreated, (*call).linkPort)},
-		{method: http.MethodPost, pattern: "/api/login-links", summary: "Make a link that signs a browser in as you, once", deed: post(http.StatusCreated, (*call).linkLogin)},
+		{method: http.MethodPost, pattern: "/api/sandboxes/{id}/files/url", needs: []cove.Verb{cove.LinkDownload, cove.LinkUpload}, summary: "Make a link that reads or replaces a file without a key, for a while", deed: post(http.StatusCreated, (*call).linkFile)},
+		{method: http.MethodPost, pattern: "/api/sandboxes/{id}/ports/{port}", needs: []cove.Verb{cove.LinkPort}, summary: "Make a link to what listens on a port inside, for a while", deed: post(http.StatusCreated, (*call).linkPort)},
+		{method: http.MethodPost, pattern: "/api/login-links", needs: []cove.Verb{cove.LinkLogin}, summary: "Make a link that signs a browser in as you, once", deed: post(http.StatusCreated, (*call).linkLogin)},
 		{
 			method: http.MethodGet, pattern: signed, summary: "Read the file that a link is for, or a range of it", open: true, gives: octets,
 			deed: deed{status: http.StatusOK, do: (*call).readSigned}, query: []param{ticket},

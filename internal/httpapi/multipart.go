@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/intake"
 	"github.com/cove-sandbox/cove/internal/wire"
 )
 
@@ -28,7 +29,7 @@ const (
 
 func uploadRoutes() []route {
 	return []route{{
-		method: http.MethodPost, pattern: "/api/sandboxes/{id}/upload", takes: formType,
+		method: http.MethodPost, pattern: "/api/sandboxes/{id}/upload", needs: []cove.Verb{cove.FileWrite}, takes: formType,
 		summary: "Write the files of a form, one after the other; each is whole or not there, and those before one that is refused stay",
 		deed:    deed{answer: reflect.TypeFor[wire.Uploaded](), status: http.StatusCreated, do: (*call).uploadForm},
 		query:   []param{{name: "path", kind: word, doc: "the directory of the files; left out, the workspace"}},
@@ -198,7 +199,7 @@ func fieldValue(field string, part *multipart.Part) (string, error) {
 		return "", brokenForm(err)
 	}
 	if len(value) > maxFormField {
-		return "", cove.InvalidField(field[:min(len(field), 80)], "is longer than %d bytes; a file has a filename", maxFormField).Reason(wire.ReasonBodyTooLarge)
+		return "", cove.InvalidField(field[:min(len(field), 80)], "is longer than %d bytes; a file has a filename", maxFormField).Reason(intake.ReasonTooLarge)
 	}
 	return string(value), nil
 }
@@ -231,7 +232,7 @@ type guarded struct {
 // Read implements [io.Reader].
 func (g *guarded) Read(p []byte) (int, error) {
 	if g.most == 1 {
-		return 0, cove.Errorf(cove.Invalid, "the header of a part of the form is longer than %d bytes", maxFormHead).Reason(wire.ReasonBodyTooLarge)
+		return 0, cove.Errorf(cove.Invalid, "the header of a part of the form is longer than %d bytes", maxFormHead).Reason(intake.ReasonTooLarge)
 	}
 	if g.most > 0 {
 		p = p[:min(int64(len(p)), g.most-1)]

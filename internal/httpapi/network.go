@@ -11,7 +11,7 @@ import (
 func networkRoutes() []route {
 	const one = "/api/sandboxes/{id}"
 	return []route{
-		{method: http.MethodPut, pattern: one + "/network", summary: "Replace what a session may reach", deed: post(http.StatusOK, (*call).setNetwork)},
+		{method: http.MethodPut, pattern: one + "/network", needs: []cove.Verb{cove.SessionSetNetwork}, summary: "Replace what a session may reach", deed: post(http.StatusOK, (*call).setNetwork)},
 		{
 			method: http.MethodGet, pattern: one + "/connections", summary: "See what a session tried to reach, oldest first", deed: get((*call).connections),
 			query: append([]param{{name: "after", kind: number, doc: "only those with a number above this; cursor wins"}}, pageParams...),

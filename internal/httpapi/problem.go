@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/intake"
 	"github.com/cove-sandbox/cove/internal/wire"
 )
 
@@ -48,7 +49,7 @@ var finer = map[string]status{
 	cove.ReasonWorkspaceFull: {http.StatusInsufficientStorage, "The workspace is full"},
 	cove.ReasonTenantDisk:    {http.StatusInsufficientStorage, "The tenant keeps too much"},
 	cove.ReasonDiskReserve:   {http.StatusInsufficientStorage, "The disk is nearly full"},
-	wire.ReasonBodyTooLarge:  {http.StatusRequestEntityTooLarge, "The request is too large"},
+	intake.ReasonTooLarge:    {http.StatusRequestEntityTooLarge, "The request is too large"},
 	reasonNoMethod:           {http.StatusMethodNotAllowed, "No such method"},
 	reasonNoRange:            {http.StatusRequestedRangeNotSatisfiable, "No such range"},
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/internal/httpapi"
+	"github.com/cove-sandbox/cove/internal/intake"
 	"github.com/cove-sandbox/cove/internal/wire"
 )
 
@@ -293,7 +294,7 @@ func TestBodyTooLarge(t *testing.T) {
 	for path, size := range map[string]int{"/api/sandboxes": 1 << 20, "/api/sandboxes/x/execute": 8 << 20} {
 		body := `{"project_name":"` + strings.Repeat("x", size) + `"}`
 		a := r.send("POST", path, body)
-		if p := a.problem(t); a.status != 413 || p.Reason != wire.ReasonBodyTooLarge || p.Code != cove.Invalid {
+		if p := a.problem(t); a.status != 413 || p.Reason != intake.ReasonTooLarge || p.Code != cove.Invalid {
 			t.Errorf("%s: %d %+v", path, a.status, p)
 		}
 	}

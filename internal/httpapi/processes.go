@@ -16,7 +16,7 @@ func processRoutes() []route {
 	const one = processesPath + "/{pid}"
 	return []route{
 		{method: http.MethodGet, pattern: processesPath, summary: "List background programs, ended ones included", deed: get((*call).listProcesses), query: pageParams},
-		{method: http.MethodPost, pattern: processesPath, summary: "Start a program in the background", limit: commandLimit, headers: []header{onceHeader}, deed: deed{
+		{method: http.MethodPost, pattern: processesPath, needs: []cove.Verb{cove.ProcessStart}, summary: "Start a program in the background", limit: commandLimit, headers: []header{onceHeader}, deed: deed{
 			body: reflect.TypeFor[wire.ExecRequest](), answer: reflect.TypeFor[wire.Process](), status: http.StatusCreated, do: (*call).start,
 		}, also: []other{{http.StatusOK, reflect.TypeFor[wire.Process](), "policy did not let it begin"}}},
 		{
@@ -25,9 +25,9 @@ func processRoutes() []route {
 			query: []param{{name: "offset", kind: number, doc: "bytes to leave out; Last-Event-ID wins"}}, headers: []header{lastHeader},
 		},
 		{method: http.MethodGet, pattern: one + "/wait", summary: "Wait for the end of a background program", deed: get((*call).wait)},
-		{method: http.MethodPost, pattern: one + "/input", summary: "Write to a program's standard input", limit: commandLimit, deed: actOn((*call).input)},
-		{method: http.MethodPost, pattern: one + "/signal", summary: "Send a signal to a program", deed: actOn((*call).signal)},
-		{method: http.MethodPost, pattern: one + "/resize", summary: "Resize a program's terminal", deed: actOn((*call).resize)},
+		{method: http.MethodPost, pattern: one + "/input", needs: []cove.Verb{cove.ProcessInput}, summary: "Write to a program's standard input", limit: commandLimit, deed: actOn((*call).input)},
+		{method: http.MethodPost, pattern: one + "/signal", needs: []cove.Verb{cove.ProcessSignal}, summary: "Send a signal to a program", deed: actOn((*call).signal)},
+		{method: http.MethodPost, pattern: one + "/resize", needs: []cove.Verb{cove.ProcessResize}, summary: "Resize a program's terminal", deed: actOn((*call).resize)},
 		{
 			method: http.MethodGet, pattern: "/api/sandboxes/{id}/output/{output}", summary: "Read a part of what a program wrote", deed: get((*call).output),
 			query: []param{

@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"reflect"
 	"slices"
+
+	"github.com/cove-sandbox/cove"
 )
 
 // route is all that is known about one method of one path.
@@ -12,11 +14,12 @@ type route struct {
 	pattern string
 	summary string
 	query   []param
-	open    bool   // needs no key
-	limit   int64  // on a JSON body; 0 means the usual one
-	takes   string // the media type of a body that is not JSON
-	gives   string // the media type of an answer that is not JSON
-	events  string // what the event stream holds, where there is one
+	open    bool        // needs no key
+	needs   []cove.Verb // the platform is asked for one of these, whatever the body says
+	limit   int64       // on a JSON body; 0 means the usual one
+	takes   string      // the media type of a body that is not JSON
+	gives   string      // the media type of an answer that is not JSON
+	events  string      // what the event stream holds, where there is one
 	headers []header
 	also    []other
 	deed

@@ -22,7 +22,7 @@ func runRoutes() []route {
 	const one = "/api/runs/{run}"
 	return []route{
 		{
-			method: http.MethodPost, pattern: "/api/runs", limit: questionLimit, headers: []header{onceHeader},
+			method: http.MethodPost, pattern: "/api/runs", needs: []cove.Verb{cove.RunSubmit}, limit: questionLimit, headers: []header{onceHeader},
 			summary: "Ask a question of data and wait for the answer; who goes away ends it, unless an Idempotency-Key says that they come back",
 			also:    []other{{http.StatusAccepted, reflect.TypeFor[wire.Run](), "it was asked with async and has begun"}},
 			deed:    deed{body: reflect.TypeFor[wire.RunCall](), answer: reflect.TypeFor[wire.Run](), status: http.StatusOK, do: (*call).submitRun},

@@ -15,7 +15,7 @@ func sessionRoutes() []route {
 	const one = "/api/sandboxes/{id}"
 	return []route{
 		{
-			method: http.MethodPost, pattern: "/api/sandboxes", summary: "Open a session: the live one of this user and thread, or a new one", events: "queue, session",
+			method: http.MethodPost, pattern: "/api/sandboxes", needs: []cove.Verb{cove.SessionOpen}, summary: "Open a session: the live one of this user and thread, or a new one", events: "queue, session",
 			deed:    deed{body: reflect.TypeFor[wire.OpenRequest](), answer: reflect.TypeFor[wire.Session](), status: http.StatusCreated, do: (*call).open},
 			headers: []header{onceHeader},
 			also:    []other{{http.StatusOK, reflect.TypeFor[wire.Session](), "the session was there already"}},
@@ -33,7 +33,7 @@ func sessionRoutes() []route {
 			method: http.MethodDelete, pattern: one, summary: "End a session", deed: get((*call).closeSession),
 			query: []param{{name: "keep_workspace", kind: flag, doc: "keep its files as a snapshot"}},
 		},
-		{method: http.MethodPost, pattern: one + "/renew", summary: "Move the idle deadline", deed: post(http.StatusOK, (*call).renew)},
+		{method: http.MethodPost, pattern: one + "/renew", needs: []cove.Verb{cove.SessionRenew}, summary: "Move the idle deadline", deed: post(http.StatusOK, (*call).renew)},
 		{method: http.MethodPost, pattern: one + "/stop", summary: "Free the sandbox and keep the files", deed: get((*call).stopSession)},
 		{method: http.MethodPost, pattern: one + "/start", summary: "Bring a stopped session back", deed: get((*call).startSession)},
 		{method: http.MethodGet, pattern: one + "/stats", summary: "See what a session consumes", deed: get((*call).usage)},

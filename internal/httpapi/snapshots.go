@@ -13,8 +13,8 @@ func snapshotRoutes() []route {
 	return []route{
 		{method: http.MethodPost, pattern: one + "/pause", summary: "Freeze all that runs in a session", deed: get((*call).pause)},
 		{method: http.MethodPost, pattern: one + "/resume", summary: "Let a paused session go on", deed: get((*call).resume)},
-		{method: http.MethodPost, pattern: one + "/snapshot", summary: "Save the files of a session", deed: post(http.StatusCreated, (*call).snapshot), headers: []header{onceHeader}},
-		{method: http.MethodPost, pattern: one + "/fork", summary: "Open a second session with the same files", deed: deed{
+		{method: http.MethodPost, pattern: one + "/snapshot", needs: []cove.Verb{cove.SnapshotSnapshot}, summary: "Save the files of a session", deed: post(http.StatusCreated, (*call).snapshot), headers: []header{onceHeader}},
+		{method: http.MethodPost, pattern: one + "/fork", needs: []cove.Verb{cove.SnapshotFork}, summary: "Open a second session with the same files", deed: deed{
 			body: reflect.TypeFor[wire.ForkRequest](), answer: reflect.TypeFor[wire.Session](), status: http.StatusCreated, do: (*call).fork,
 		}, headers: []header{onceHeader}, also: []other{{http.StatusOK, reflect.TypeFor[wire.Session](), "the same request made it before"}}},
 		{method: http.MethodGet, pattern: "/api/snapshots", summary: "List snapshots", deed: get((*call).snapshots), query: append([]param{

@@ -15,10 +15,10 @@ func templateRoutes() []route {
 	return []route{
 		{method: http.MethodGet, pattern: all, summary: "List what sessions can start from", deed: get((*call).listTemplates), query: pageParams},
 		{
-			method: http.MethodPut, pattern: one, summary: "Build a template: the body is a tar with a Dockerfile and what that copies", takes: tarType, events: "stdout, stderr, built",
+			method: http.MethodPut, pattern: one, needs: []cove.Verb{cove.TemplateBuild}, summary: "Build a template: the body is a tar with a Dockerfile and what that copies", takes: tarType, events: "stdout, stderr, built",
 			deed: deed{answer: reflect.TypeFor[wire.Template](), status: http.StatusOK, do: (*call).buildTemplate},
 		},
-		{method: http.MethodPost, pattern: one + "/tags", summary: "Give what a template is now another name", deed: post(http.StatusOK, (*call).tagTemplate)},
+		{method: http.MethodPost, pattern: one + "/tags", needs: []cove.Verb{cove.TemplateTag}, summary: "Give what a template is now another name", deed: post(http.StatusOK, (*call).tagTemplate)},
 		{method: http.MethodDelete, pattern: one, summary: "Take the name of a template away", deed: act((*call).deleteTemplate)},
 	}
 }

@@ -13,15 +13,15 @@ import (
 func toolRoutes() []route {
 	return []route{
 		{
-			method: http.MethodPost, pattern: "/api/code", summary: "Run code in a session, and make the session if none is named", limit: codeLimit, events: "session, stdout, stderr, value, result",
+			method: http.MethodPost, pattern: "/api/code", needs: []cove.Verb{cove.ContextRun}, summary: "Run code in a session, and make the session if none is named", limit: codeLimit, events: "session, stdout, stderr, value, result",
 			deed: deed{body: reflect.TypeFor[wire.CodeCall](), answer: reflect.TypeFor[wire.CodeCalled](), status: http.StatusOK, do: (*call).callCode},
 		},
 		{
-			method: http.MethodPost, pattern: "/api/analyze", summary: "See what a policy decides about a command, about Python code or about a question to data, without running it", limit: codeLimit,
+			method: http.MethodPost, pattern: "/api/analyze", needs: []cove.Verb{cove.AdminStats, cove.ContextAnalyze, cove.RunAnalyze}, summary: "See what a policy decides about a command, about Python code or about a question to data, without running it", limit: codeLimit,
 			deed: post(http.StatusOK, (*call).analyze),
 		},
 		{
-			method: http.MethodPost, pattern: "/api/verify", summary: "Attack a provider's sandboxes and see what holds; it takes up to a minute", events: "finding, verdict",
+			method: http.MethodPost, pattern: "/api/verify", needs: []cove.Verb{cove.AdminTasks}, summary: "Attack a provider's sandboxes and see what holds; it takes up to a minute", events: "finding, verdict",
 			deed: deed{body: reflect.TypeFor[wire.VerifyRequest](), status: http.StatusOK, do: (*call).verify},
 		},
 	}

@@ -16,7 +16,7 @@ func trialRoutes() []route {
 	const trial = "/api/sandboxes/{id}/trial"
 	return []route{
 		{
-			method: http.MethodPost, pattern: trial, limit: commandLimit, events: "stdout, stderr, trial", takes: wire.ExecStream,
+			method: http.MethodPost, pattern: trial, needs: []cove.Verb{cove.TrialRun}, limit: commandLimit, events: "stdout, stderr, trial", takes: wire.ExecStream,
 			summary: "Run a program on trial and see what it changed; the input may follow as with execute",
 			deed:    deed{body: reflect.TypeFor[wire.TrialRequest](), answer: reflect.TypeFor[wire.Trial](), status: http.StatusOK, do: (*call).try},
 		},

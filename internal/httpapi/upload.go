@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/intake"
 )
 
 // upload is the body of a request. A client that stops sending, or goes away
@@ -70,10 +71,6 @@ func (u *upload) settle(err error) error {
 	return err
 }
 
-// linger is how long a body that is not wanted is read on, so that a client
-// that is still sending sees the answer and not a broken connection.
-const linger = 5 * time.Second
-
 // unread reports whether the client may still be sending a body.
 func (c *call) unread() bool { return !c.read.Load() && c.r.Body != http.NoBody }
 
@@ -83,11 +80,5 @@ func (c *call) refuse(err error) {
 		c.respond(err)
 		return
 	}
-	// Otherwise the server would wait for the body before it sends the answer.
-	_ = c.control.EnableFullDuplex()
-	c.w.Header().Set("Connection", "close")
-	c.respond(err)
-	_ = c.control.Flush()
-	_ = c.control.SetReadDeadline(time.Now().Add(min(linger, c.api.Stall)))
-	_, _ = io.Copy(io.Discard, c.r.Body)
+	intake.Refuse(c.w, c.r, min(intake.Linger, c.api.Stall), func() { c.respond(err) })
 }

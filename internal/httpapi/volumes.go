@@ -10,7 +10,7 @@ import (
 func volumeRoutes() []route {
 	const all, one = "/api/named-volumes", "/api/named-volumes/{volume}"
 	return []route{
-		{method: http.MethodPost, pattern: all, summary: "Make an empty volume", deed: post(http.StatusCreated, (*call).createVolume), headers: []header{onceHeader}},
+		{method: http.MethodPost, pattern: all, needs: []cove.Verb{cove.VolumeCreate}, summary: "Make an empty volume", deed: post(http.StatusCreated, (*call).createVolume), headers: []header{onceHeader}},
 		{method: http.MethodGet, pattern: all, summary: "List volumes", deed: get((*call).namedVolumes), query: pageParams},
 		{method: http.MethodGet, pattern: one, summary: "Describe a volume, by its id or its name", deed: get((*call).namedVolume)},
 		{method: http.MethodDelete, pattern: one, summary: "Remove a volume that no session has, with all that is in it", deed: act((*call).deleteVolume)},

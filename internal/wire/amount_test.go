@@ -2,7 +2,6 @@ package wire_test
 
 import (
 	"errors"
-	"strings"
 	"testing"
 
 	"github.com/cove-sandbox/cove"
@@ -26,7 +25,7 @@ func TestAmountsThatAreNone(t *testing.T) {
 		`{"workspace":{"files":0}}`:    "workspace.files",
 		`{"workspace":{"size_mb":-5}}`: "workspace.size_mb",
 	} {
-		w, err := wire.Decode[wire.Spec](strings.NewReader(body), 1000)
+		w, err := wire.Decode[wire.Spec]([]byte(body))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -57,7 +56,7 @@ func TestAmountsThatAreNone(t *testing.T) {
 }
 
 func TestAmountsAsNumbers(t *testing.T) {
-	w, err := wire.Decode[wire.Spec](strings.NewReader(`{"memory_limit":1048576,"cpu_limit":0.5,"timeout_minutes":0.5}`), 1000)
+	w, err := wire.Decode[wire.Spec]([]byte(`{"memory_limit":1048576,"cpu_limit":0.5,"timeout_minutes":0.5}`))
 	if err != nil {
 		t.Fatal(err)
 	}

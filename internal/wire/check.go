@@ -4,41 +4,57 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"io"
 	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/intake"
 )
 
 // check walks data beside the type it is meant for. The standard decoder would
 // take "Command" for "command" and the second of two equal names, and cannot
-// say where an unknown name was.
+// say where an unknown name was. The walk copies no text.
 func check[T any](data []byte) error {
-	w := walker{json.NewDecoder(bytes.NewReader(data))}
-	w.dec.UseNumber()
-	if err := w.value(reflect.TypeFor[T](), ""); err != nil {
-		return notJSON(err)
+	if err := syntax(data); err != nil {
+		return err
 	}
-	if _, err := w.dec.Token(); !errors.Is(err, io.EOF) {
-		return cove.Errorf(cove.Invalid, "there is more after the JSON value; send one value")
-	}
-	return nil
+	return (&walker{rest: data}).value(reflect.TypeFor[T](), "")
 }
 
-func notJSON(err error) error {
-	if ours, ok := errors.AsType[*cove.Error](err); ok {
-		return ours
+// syntax reports what is not one JSON value.
+func syntax(data []byte) error {
+	err := json.Unmarshal(data, new(struct{})) // which keeps nothing of it
+	at, ok := errors.AsType[*json.SyntaxError](err)
+	switch {
+	case !ok:
+		return nil
+	case at.Offset >= int64(len(data)) && strings.HasPrefix(at.Error(), "unexpected end"):
+		return cove.Wrap(cove.Invalid, err, "the body is not JSON: it ends too early")
+	case strings.HasSuffix(at.Error(), "after top-level value"):
+		return cove.Wrap(cove.Invalid, err, "there is more after the JSON value; send one value")
 	}
-	if at, ok := errors.AsType[*json.SyntaxError](err); ok {
-		return cove.Wrap(cove.Invalid, err, "the body is not JSON: %s, at byte %d", at.Error(), at.Offset)
-	}
-	return cove.Wrap(cove.Invalid, err, "the body is not JSON: it ends too early")
+	return cove.Wrap(cove.Invalid, err, "the body is not JSON: %s, at byte %d", at.Error(), at.Offset)
 }
 
-type walker struct{ dec *json.Decoder }
+// walker goes through JSON whose syntax is right.
+type walker struct{ rest []byte }
+
+// next returns the first byte of the next value, or the bracket that ends a list or
+// an object. Nothing is taken.
+func (w *walker) next() byte {
+	w.rest = bytes.TrimLeft(w.rest, " \t\r\n,:")
+	return w.rest[0]
+}
+
+// take returns the next value whole.
+func (w *walker) take() []byte {
+	end := intake.ValueEnd(w.rest)
+	value := w.rest[:end]
+	w.rest = w.rest[end:]
+	return value
+}
 
 var unmarshaler = reflect.TypeFor[json.Unmarshaler]()
 
@@ -49,38 +65,41 @@ func whole(t reflect.Type) bool {
 		t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8
 }
 
-func (w walker) value(t reflect.Type, at string) error {
+func (w *walker) value(t reflect.Type, at string) error {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	if whole(t) {
-		return w.opaque(t, at)
-	}
-	token, err := w.dec.Token()
-	if err != nil || token == nil {
-		return err
+	first := w.next()
+	switch {
+	case whole(t):
+		return opaque(w.take(), t, at)
+	case first == 'n':
+		w.take()
+		return nil
 	}
 	switch t.Kind() { //nolint:exhaustive // the forms of this package hold no other kinds
 	case reflect.Struct:
-		return w.object(token, fieldsOf(t), nil, at)
+		return w.object(first, fieldsOf(t), nil, at)
 	case reflect.Map:
-		return w.object(token, nil, t.Elem(), at)
+		return w.object(first, nil, t.Elem(), at)
 	case reflect.Slice:
-		return w.array(token, t.Elem(), at)
+		return w.array(first, t.Elem(), at)
 	case reflect.String:
-		return fits[string](token, at, "text in quotes")
+		_, err := w.scalar(first == '"', at, "text in quotes")
+		return err
 	case reflect.Bool:
-		return fits[bool](token, at, "true or false")
+		_, err := w.scalar(first == 't' || first == 'f', at, "true or false")
+		return err
 	default:
-		return number(token, t, at)
+		text, err := w.scalar(first == '-' || first >= '0' && first <= '9', at, "a number")
+		if err != nil {
+			return err
+		}
+		return number(string(text), t, at)
 	}
 }
 
-func (w walker) opaque(t reflect.Type, at string) error {
-	var raw json.RawMessage
-	if err := w.dec.Decode(&raw); err != nil {
-		return err
-	}
+func opaque(raw []byte, t reflect.Type, at string) error {
 	if t.Kind() == reflect.Slice && raw[0] == '[' {
 		return invalid(at, "must be base64 in quotes")
 	}
@@ -93,19 +112,19 @@ func (w walker) opaque(t reflect.Type, at string) error {
 	return nil
 }
 
-// object reads what follows the opening brace. Either the names are fixed, or
-// any name will do and all values are of one type.
-func (w walker) object(token json.Token, fields map[string]reflect.Type, every reflect.Type, at string) error {
-	if token != json.Delim('{') {
+// object reads an object. Either the names are fixed, or any name will do and all
+// values are of one type.
+func (w *walker) object(first byte, fields map[string]reflect.Type, every reflect.Type, at string) error {
+	if first != '{' {
 		return invalid(at, "must be an object")
 	}
+	w.rest = w.rest[1:]
 	seen := map[string]bool{}
-	for w.dec.More() {
-		token, err := w.dec.Token()
-		if err != nil {
+	for w.next() != '}' {
+		var name string
+		if err := json.Unmarshal(w.take(), &name); err != nil {
 			return err
 		}
-		name, _ := token.(string) // between braces the decoder gives no other
 		place := strings.TrimPrefix(at+"."+name, ".")
 		if name == "" {
 			place = strings.TrimPrefix(at+`.""`, ".")
@@ -125,49 +144,47 @@ func (w walker) object(token json.Token, fields map[string]reflect.Type, every r
 			return err
 		}
 	}
-	_, err := w.dec.Token()
-	return err
+	w.rest = w.rest[1:]
+	return nil
 }
 
-func (w walker) array(token json.Token, elem reflect.Type, at string) error {
-	if token != json.Delim('[') {
+func (w *walker) array(first byte, elem reflect.Type, at string) error {
+	if first != '[' {
 		return invalid(at, "must be a list")
 	}
-	for i := 0; w.dec.More(); i++ {
+	w.rest = w.rest[1:]
+	for i := 0; w.next() != ']'; i++ {
 		if err := w.value(elem, at+"["+strconv.Itoa(i)+"]"); err != nil {
 			return err
 		}
 	}
-	_, err := w.dec.Token()
-	return err
-}
-
-func fits[T any](token json.Token, at, want string) error {
-	if _, ok := token.(T); !ok {
-		return invalid(at, "must be "+want)
-	}
+	w.rest = w.rest[1:]
 	return nil
 }
 
-func number(token json.Token, t reflect.Type, at string) error {
-	n, ok := token.(json.Number)
+// scalar takes a value that must be of the kind that its first byte told.
+func (w *walker) scalar(ok bool, at, want string) ([]byte, error) {
 	if !ok {
-		return invalid(at, "must be a number")
+		return nil, invalid(at, "must be "+want)
 	}
+	return w.take(), nil
+}
+
+func number(text string, t reflect.Type, at string) error {
 	var err error
 	switch t.Kind() { //nolint:exhaustive // the rest is whole numbers with a sign
 	case reflect.Float64:
-		_, err = n.Float64()
+		_, err = strconv.ParseFloat(text, 64)
 	case reflect.Uint16:
-		_, err = strconv.ParseUint(n.String(), 10, t.Bits())
+		_, err = strconv.ParseUint(text, 10, t.Bits())
 	default:
-		_, err = strconv.ParseInt(n.String(), 10, t.Bits())
+		_, err = strconv.ParseInt(text, 10, t.Bits())
 	}
-	if errors.Is(err, strconv.ErrRange) || err != nil && strings.HasPrefix(n.String(), "-") && t.Kind() == reflect.Uint16 {
-		return invalid(at, cut(n.String())+" is out of range")
+	if errors.Is(err, strconv.ErrRange) || err != nil && strings.HasPrefix(text, "-") && t.Kind() == reflect.Uint16 {
+		return invalid(at, cut(text)+" is out of range")
 	}
 	if err != nil {
-		return invalid(at, cut(n.String())+" is not a whole number")
+		return invalid(at, cut(text)+" is not a whole number")
 	}
 	return nil
 }

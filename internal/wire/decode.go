@@ -3,45 +3,35 @@ package wire
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
-	"io"
 	"strconv"
 	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/intake"
 )
 
-// ReasonBodyTooLarge is the finer word for a request body over its limit.
-const ReasonBodyTooLarge = "body_too_large"
-
-// Decode reads one JSON value of at most limit bytes from r. An empty body is
-// the zero T. Names are exact; an unknown or repeated name, a value of the
-// wrong type, null in the place of the whole, bytes that are not UTF-8, halves of
-// surrogate pairs and anything after the value are Invalid with the place of the fault, such as "network.mode". An error of r that is a
-// *cove.Error comes back as it is.
-func Decode[T any](r io.Reader, limit int64) (T, error) {
+// Decode reads one JSON value. An empty body is the zero T. Names are exact; an
+// unknown or repeated name, a value of the wrong type, null in the place of the whole,
+// bytes that are not UTF-8, halves of surrogate pairs, more values than
+// [intake.CheckJSON] takes and anything after the value are Invalid with the place of
+// the fault, such as "network.mode".
+func Decode[T any](data []byte) (T, error) {
 	var value T
-	data, err := io.ReadAll(io.LimitReader(r, limit+1))
-	if ours, ok := errors.AsType[*cove.Error](err); ok {
-		return value, ours
-	}
-	if err != nil {
-		return value, cove.Wrap(cove.Invalid, err, "the body broke off before its end; send it again")
-	}
-	if int64(len(data)) > limit {
-		return value, cove.Errorf(cove.Invalid, "the body is longer than %d bytes, the most that this route takes", limit).Reason(ReasonBodyTooLarge)
-	}
-	if len(bytes.TrimSpace(data)) == 0 {
+	data = bytes.TrimSpace(data)
+	if len(data) == 0 {
 		return value, nil
 	}
 	if !utf8.Valid(data) {
 		return value, cove.Errorf(cove.Invalid, "the body is not UTF-8; send other bytes in the field that ends in _base64")
 	}
+	if err := intake.CheckJSON(data); err != nil {
+		return value, err
+	}
 	if err := check[T](data); err != nil {
 		return value, err
 	}
-	if bytes.Equal(bytes.TrimSpace(data), []byte("null")) {
+	if bytes.Equal(data, []byte("null")) {
 		return value, cove.Errorf(cove.Invalid, "the body is null; leave it out or send an object")
 	}
 	if half := loneSurrogate(data); half != "" {

@@ -244,7 +244,7 @@ func TestSpecsGoThereAndBack(t *testing.T) {
 		if err != nil {
 			r.Fatal(err)
 		}
-		w, err := wire.Decode[wire.Spec](strings.NewReader(string(data)), 1<<24)
+		w, err := wire.Decode[wire.Spec](data)
 		if err != nil {
 			r.Fatalf("%s: %v", data, err)
 		}
