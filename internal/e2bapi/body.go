@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net/http"
 	"os"
 	"sync"
 	"time"
@@ -12,20 +11,15 @@ import (
 	"github.com/cove-sandbox/cove"
 )
 
-// linger is how long a body that nobody wants is read on, so that a client that still
-// sends sees the answer and not a broken connection.
-const linger = 5 * time.Second
-
 // body is what a client uploads. One that stops sending, or goes away in the middle, is
 // an error: nobody must take the half that came for the whole.
 type body struct {
 	c     *call
 	unset func() bool
 
-	mu    sync.Mutex
-	err   error // what ended it, but for io.EOF; guarded by mu
-	whole bool  // it was read to its end; guarded by mu
-	over  bool  // the call is over, though somebody may still read; guarded by mu
+	mu   sync.Mutex
+	err  error // what ended it, but for io.EOF; guarded by mu
+	over bool  // the call is over, though somebody may still read; guarded by mu
 }
 
 // upload returns the body of the call. It is closed when the call is over.
@@ -46,9 +40,7 @@ func (b *body) Read(p []byte) (int, error) {
 	case err == nil:
 		return n, nil
 	case errors.Is(err, io.EOF):
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.whole = true
+		b.c.read.Store(true)
 		return n, io.EOF
 	case cause != nil:
 		return n, b.failed(cove.Wrap(cove.Canceled, cause, "the call was ended before its body was whole"))
@@ -92,22 +84,4 @@ func (b *body) settle(err error) error {
 		return b.err
 	}
 	return err
-}
-
-// refuse answers with an error though the client may still be sending.
-func (b *body) refuse(status int, err error) {
-	b.mu.Lock()
-	whole := b.whole
-	b.mu.Unlock()
-	if whole || b.c.r.Body == http.NoBody {
-		b.c.answer(status, apiProblem{status, textOf(err)})
-		return
-	}
-	// Otherwise the server would wait for the body before it sends the answer.
-	_ = b.c.control().EnableFullDuplex()
-	b.c.w.Header().Set("Connection", "close")
-	b.c.answer(status, apiProblem{status, textOf(err)})
-	_ = b.c.control().Flush()
-	_ = b.c.control().SetReadDeadline(time.Now().Add(min(linger, b.c.h.cfg.Stall)))
-	_, _ = io.Copy(io.Discard, b.c.r.Body) // until then, or the client is done
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/intake"
 )
 
 // Config is what the handler needs. Platform, Authenticate, Owner, Key and Secret must
@@ -19,6 +20,12 @@ type Config struct {
 	// Authenticate returns whose key a call of the control API shows. done, if not
 	// nil, is called when the request is over.
 	Authenticate func(ctx context.Context, secret string) (p cove.Principal, done func(), err error)
+	// Authorize returns the error of a call whose key lacks the scope for a verb, and has
+	// it journaled, before the body is read. The default leaves it to Platform.
+	Authorize func(ctx context.Context, p cove.Principal, session cove.ID, verbs ...cove.Verb) error
+	// Bodies bounds the bodies that are in memory. The default is a budget of the
+	// handler's own.
+	Bodies *intake.Budget
 	// Owner returns the caller that opened a session, as its key is now: calls that need
 	// no token act for it. A session that is not there is NotFound.
 	Owner func(ctx context.Context, id cove.ID) (p cove.Principal, done func(), err error)
@@ -91,6 +98,12 @@ type Ending struct {
 func (c Config) withDefaults() Config {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Authorize == nil {
+		c.Authorize = func(context.Context, cove.Principal, cove.ID, ...cove.Verb) error { return nil }
+	}
+	if c.Bodies == nil {
+		c.Bodies = intake.New()
 	}
 	if c.Network == "" {
 		c.Network = cove.NetworkOpen

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/intake"
 )
 
 // The two forms of a remote call: one message each way, or frames.
@@ -153,7 +154,9 @@ func nextMessage[In any](ctx context.Context, c *call) (in In, err error) {
 	if ctx.Err() != nil {
 		return in, context.Cause(ctx)
 	}
-	flags, message, err := readFrame(c.r.Body, maxFrame)
+	c.memory.Free() // of the message before, which was taken
+	c.memory = c.h.cfg.Bodies.Body(c.payer(c.who))
+	flags, message, err := readFrame(c.memory.Reader(ctx, c.r.Body), maxFrame)
 	switch {
 	case ctx.Err() != nil:
 		return in, context.Cause(ctx)
@@ -198,26 +201,31 @@ func (c *call) readAll(most int64) ([]byte, error) {
 	// The server watches the connection for the client going away; a deadline
 	// left behind would look like that.
 	defer func() { _ = c.control().SetReadDeadline(time.Time{}) }()
-	return io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, most))
+	text, err := c.memory.ReadAll(c.r.Context(), c.r.Body, c.r.ContentLength, most)
+	c.read.Store(err == nil)
+	if _, ours := errors.AsType[*cove.Error](err); err != nil && !ours {
+		err = cove.Wrap(cove.Canceled, err, "the body did not arrive whole")
+	}
+	return text, err
 }
 
 // whole reads the message of a call to its end.
 func (c *call) whole() ([]byte, error) {
 	body, err := c.readAll(maxFrame + frameHead)
-	if long, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return nil, cove.Errorf(cove.Exhausted, "the message is longer than %d bytes", long.Limit).Remedy("send it in parts")
+	if cove.ReasonOf(err) == intake.ReasonTooLarge {
+		return nil, cove.Errorf(cove.Exhausted, "the message is longer than %d bytes", maxFrame+frameHead).Remedy("send it in parts")
 	}
-	if err != nil {
-		return nil, cove.Wrap(cove.Canceled, err, "the message did not arrive whole")
-	}
-	return body, nil
+	return body, err
 }
 
 // understand reads a message. Fields that we do not know are left out: newer
 // clients have more than older servers.
 func understand(message []byte, in any) error {
+	if err := intake.CheckJSON(message); err != nil {
+		return err
+	}
 	if err := json.Unmarshal(message, in); err != nil {
-		return cove.Wrap(cove.Invalid, err, "the message is not the JSON that this call takes")
+		return cove.Wrap(cove.Invalid, err, "the body is not the JSON that this call takes")
 	}
 	return nil
 }

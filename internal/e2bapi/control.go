@@ -1,8 +1,6 @@
 package e2bapi
 
 import (
-	"encoding/json"
-	"errors"
 	"net/http"
 
 	"github.com/cove-sandbox/cove"
@@ -112,19 +110,10 @@ const maxBody = 1 << 20
 // we do not know are left out: newer clients have more than older servers.
 func (c *call) body(v any) error {
 	text, err := c.readAll(maxBody)
-	if long, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return cove.Errorf(cove.Invalid, "the body is longer than %d bytes", long.Limit)
+	if err != nil || len(text) == 0 {
+		return err
 	}
-	if err != nil {
-		return cove.Wrap(cove.Canceled, err, "the body did not arrive whole")
-	}
-	if len(text) == 0 {
-		return nil
-	}
-	if err := json.Unmarshal(text, v); err != nil {
-		return cove.Wrap(cove.Invalid, err, "the body is not the JSON that this call takes")
-	}
-	return nil
+	return understand(text, v)
 }
 
 // done answers with nothing.

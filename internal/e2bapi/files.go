@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"path"
 	"strings"
-	"time"
 
 	"github.com/cove-sandbox/cove"
 )
@@ -61,12 +60,9 @@ func (c *call) writeFiles() error {
 // be sending.
 func (c *call) settled(b *body, err error) error {
 	err = b.settle(err)
-	switch {
-	case err == nil:
-	case lost(err):
-		_ = c.control().SetReadDeadline(time.Now().Add(linger)) // for what is still sent
-	default:
-		b.refuse(statusOf(err), err)
+	if err != nil && !lost(err) {
+		status := statusOf(err)
+		c.refuse(func() { c.answer(status, apiProblem{status, textOf(err)}) })
 	}
 	return err
 }

@@ -8,9 +8,11 @@ import (
 	"path"
 	"runtime/debug"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/intake"
 )
 
 // Handler serves the face. It is safe for concurrent use.
@@ -63,10 +65,12 @@ type call struct {
 	r        *http.Request
 	who      cove.Principal
 	platform cove.Platform
-	id       cove.ID // of the sandbox; "" in the control API
-	caller   string  // the caller that the token of a sandbox names; "" for the session's owner
-	user     string  // whom the call names, "" for the usual one
-	unshown  bool    // it has no token, which calls to public traffic need not have
+	memory   *intake.Body // what its body takes
+	read     atomic.Bool  // the body has been read whole
+	id       cove.ID      // of the sandbox; "" in the control API
+	caller   string       // the caller that the token of a sandbox names; "" for the session's owner
+	user     string       // whom the call names, "" for the usual one
+	unshown  bool         // it has no token, which calls to public traffic need not have
 }
 
 // answerWriter knows what was answered.
@@ -303,6 +307,8 @@ func release(done func()) {
 func (c *call) act(route string, who cove.Principal, done func(), err error, do action) {
 	defer release(done)
 	started := time.Now()
+	c.memory = c.h.cfg.Bodies.Body(c.payer(who))
+	defer func() { c.memory.Free() }()
 	ctx := c.r.Context()
 	if err == nil {
 		if c.h.cfg.Begin != nil {
@@ -318,6 +324,9 @@ func (c *call) act(route string, who cove.Principal, done func(), err error, do 
 			err = c.public()
 		}
 		if err == nil {
+			err = c.permitted(route)
+		}
+		if err == nil {
 			err = do(c)
 		}
 	}
@@ -327,9 +336,31 @@ func (c *call) act(route string, who cove.Principal, done func(), err error, do 
 	c.told(ctx, route, err, time.Since(started))
 }
 
-// fail answers with an error in the form of the route, unless an answer has begun. A
-// sandbox that is not there is told alike on all of its ports.
-func (c *call) fail(err error) {
+// payer is the principal that the body of a call is charged to. Calls without a token
+// share one that is no key, so that they cannot use up the share of the owner.
+func (c *call) payer(who cove.Principal) cove.Principal {
+	if c.unshown {
+		return cove.Principal{}
+	}
+	return who
+}
+
+// fail answers with an error in the form of the route, unless an answer has begun, and
+// whether or not the body has been read.
+func (c *call) fail(err error) { c.refuse(func() { c.respond(err) }) }
+
+// refuse calls what answers with an error, whether or not the body has been read.
+func (c *call) refuse(answer func()) {
+	if c.read.Load() || c.r.Body == http.NoBody || c.w.status != 0 {
+		answer()
+		return
+	}
+	intake.Refuse(c.w, c.r, min(intake.Linger, c.h.cfg.Stall), answer)
+}
+
+// respond is fail where nothing of a body is left. A sandbox that is not there is told
+// alike on all of its ports.
+func (c *call) respond(err error) {
 	switch {
 	case c.id != "" && lost(err):
 		c.gone()

@@ -26,11 +26,12 @@ func (b *Body) ReadAll(ctx context.Context, r io.Reader, announced, limit int64)
 	if announced > limit {
 		return nil, TooLarge(limit)
 	}
+	r = b.Reader(ctx, r)
 	var pieces [][]byte
 	var size int64
 	for {
 		piece := make([]byte, min(max(size/4, smallPiece), largePiece))
-		n, err := b.fill(ctx, r, piece)
+		n, err := fill(r, piece)
 		if size += int64(n); size > limit {
 			return nil, TooLarge(limit)
 		}
@@ -49,14 +50,29 @@ func (b *Body) ReadAll(ctx context.Context, r io.Reader, announced, limit int64)
 }
 
 // fill reads until p is full.
-func (b *Body) fill(ctx context.Context, r io.Reader, p []byte) (n int, err error) {
+func fill(r io.Reader, p []byte) (n int, err error) {
 	for n < len(p) && err == nil {
 		var got int
 		got, err = r.Read(p[n:])
-		if over := b.Take(ctx, got); over != nil {
-			return n, over
-		}
 		n += got
+	}
+	return n, err
+}
+
+// Reader returns r with what is read of it charged to the body.
+func (b *Body) Reader(ctx context.Context, r io.Reader) io.Reader { return charged{ctx, b, r} }
+
+type charged struct {
+	ctx  context.Context //nolint:containedctx // of the one request
+	body *Body
+	from io.Reader
+}
+
+// Read implements [io.Reader].
+func (c charged) Read(p []byte) (int, error) {
+	n, err := c.from.Read(p)
+	if over := c.body.Take(c.ctx, n); over != nil {
+		return 0, over
 	}
 	return n, err
 }
