@@ -18,7 +18,7 @@ const mcpPath = "/mcp"
 // mcpFace is what they find there.
 func (s *server) mcpFace() *mcpserver.Handler {
 	cfg := mcpserver.Config{
-		Budget: s.cfg.Faces.MCPBudget, Version: s.Version, ToolImports: s.cfg.ToolImports(), Watch: s.watch.Follow, Logger: s.Logger,
+		Budget: s.cfg.Faces.MCPBudget, Version: s.Version, ToolImports: s.cfg.ToolImports(), Watch: s.watch.Follow, Logger: s.Logger, Bodies: s.bodies,
 	}
 	if s.origins.public != nil {
 		cfg.Hosts = []string{s.origins.public.Hostname()}

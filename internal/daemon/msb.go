@@ -43,5 +43,6 @@ func (s *server) msbFace() http.Handler {
 	return msbapi.New(msbapi.Config{
 		Platform: s.platform, Authenticate: s.keys.AuthenticateNamespaced, Watch: s.watch.Follow,
 		Templates: s.parts.templates.Names, Isolation: s.parts.engine.Isolation, Logger: s.Logger,
+		Authorize: s.parts.engine.Authorize, Bodies: s.bodies,
 	})
 }

@@ -14,7 +14,7 @@ const Linger = 5 * time.Second
 
 // Refuse has answer write the answer to a request whose body was not read whole,
 // sends it at once, and throws away what still arrives for a while. The connection
-// is closed then.
+// is closed then. An answer without a Content-Length ends only with the connection.
 func Refuse(w http.ResponseWriter, r *http.Request, linger time.Duration, answer func()) {
 	control := http.NewResponseController(w)
 	_ = control.EnableFullDuplex() // or the server would wait for the body before it sends the answer; HTTP/2 always is

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/intake"
 )
 
 // Config is what a server needs to know. The zero value is of use.
@@ -28,6 +29,9 @@ type Config struct {
 	// through a proxy on this machine. Others than those of this machine are refused
 	// there, so that no web page can get in by a name of its own.
 	Hosts []string
+	// Bodies bounds the messages over HTTP that are in memory. The default is a budget
+	// of the server's own.
+	Bodies *intake.Budget
 	// Watch, if not nil, returns a context for a call of p: it ends when p must not
 	// go on, with a cause that says why. stop is called when the call is over.
 	Watch func(ctx context.Context, p cove.Principal) (_ context.Context, stop func())
@@ -66,6 +70,9 @@ func (c Config) withDefaults() Config {
 	c.Budget = max(c.Budget, minBudget)
 	if c.Idle == 0 {
 		c.Idle = 30 * time.Minute
+	}
+	if c.Bodies == nil {
+		c.Bodies = intake.New()
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

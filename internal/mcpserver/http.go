@@ -13,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/intake"
 )
 
 // Handler serves MCP over streamable HTTP, at whatever path it is put.
@@ -93,7 +94,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
 	w = patient{w, http.NewResponseController(w)}
 	if err := guard(r, h.face.Hosts); err != nil {
-		fail(w, err)
+		refuse(w, r, err)
 		return
 	}
 	p, done, err := h.who(r)
@@ -101,16 +102,18 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
 		defer done()
 	}
 	if err != nil {
-		fail(w, err)
+		refuse(w, r, err)
 		return
 	}
+	message := h.face.Bodies.Body(p)
+	defer message.Free()
 	if r.Method == http.MethodPost {
-		if err := receive(w, r); err != nil {
-			fail(w, err)
+		if err := receive(w, r, message); err != nil {
+			refuse(w, r, err)
 			return
 		}
 	}
-	who := caller{platform: h.platform(p), who: p}
+	who := caller{platform: h.platform(p), who: p, message: message}
 	if peer := h.face.peerOf(r.Header.Get(sessionHeader), who); peer != nil {
 		defer peer.arrive(h.face.Idle)()
 		if r.Method == http.MethodDelete {
@@ -128,26 +131,25 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
 
 // receive reads the message whole, in a bounded time: the SDK would wait for it
 // for ever.
-func receive(w http.ResponseWriter, r *http.Request) error {
+func receive(w http.ResponseWriter, r *http.Request, message *intake.Body) error {
 	control := http.NewResponseController(w)
 	timed := control.SetReadDeadline(time.Now().Add(bodyTime)) == nil
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxMessage))
+	body, err := message.ReadAll(r.Context(), r.Body, r.ContentLength, maxMessage)
 	if timed {
 		_ = control.SetReadDeadline(time.Time{}) // it could be set
 	}
-	if _, large := errors.AsType[*http.MaxBytesError](err); large {
-		return tooLarge{}
+	if err == nil {
+		err = intake.CheckJSON(body)
+	}
+	if _, ours := errors.AsType[*cove.Error](err); err != nil && !ours {
+		err = cove.Wrap(cove.Timeout, err, "the message did not arrive whole")
 	}
 	if err != nil {
-		return cove.Wrap(cove.Timeout, err, "the message did not arrive whole")
+		return err
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	return nil
 }
-
-type tooLarge struct{}
-
-func (tooLarge) Error() string { return "the message is too large" }
 
 // statuses are those of errors before a message is looked at.
 var statuses = map[cove.Code]int{
@@ -157,12 +159,17 @@ var statuses = map[cove.Code]int{
 	cove.Timeout: http.StatusRequestTimeout, cove.Canceled: http.StatusBadRequest, cove.Internal: http.StatusInternalServerError,
 }
 
-// fail refuses a request before a message of it is looked at.
-func fail(w http.ResponseWriter, err error) {
-	if _, large := errors.AsType[tooLarge](err); large {
-		http.Error(w, "the message is larger than "+cove.Bytes(maxMessage).String(), http.StatusRequestEntityTooLarge)
+// refuse is fail where the client may still be sending a message.
+func refuse(w http.ResponseWriter, r *http.Request, err error) {
+	if r.Body == http.NoBody {
+		fail(w, err)
 		return
 	}
+	intake.Refuse(w, r, intake.Linger, func() { fail(w, err) })
+}
+
+// fail refuses a request before a message of it is looked at.
+func fail(w http.ResponseWriter, err error) {
 	x := faultOf(err)
 	if x.Code == cove.Unauthenticated {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="cove"`)
@@ -172,7 +179,16 @@ func fail(w http.ResponseWriter, err error) {
 			w.Header().Set("Retry-After", strconv.Itoa(after))
 		}
 	}
-	http.Error(w, lines(x.Message, x.Remedy), statuses[x.Code])
+	status := statuses[x.Code]
+	if x.Reason == intake.ReasonTooLarge {
+		status = http.StatusRequestEntityTooLarge
+	}
+	text := lines(x.Message, x.Remedy) + "\n"
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.Header().Set("Content-Length", strconv.Itoa(len(text)))
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, text) // the client may be gone
 }
 
 // patient gives a client a while to take each piece of an answer, and no more.

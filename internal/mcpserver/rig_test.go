@@ -153,6 +153,13 @@ func serve(t *testing.T, cfg mcpserver.Config, platform func(cove.Principal) cov
 	return w
 }
 
+// underWay is how many requests are not over.
+func (w *web) underWay() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.under
+}
+
 func (w *web) who(r *http.Request) (cove.Principal, func(), error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -9,6 +9,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/intake"
 )
 
 //go:embed instructions.md
@@ -25,6 +26,7 @@ const (
 type caller struct {
 	platform cove.Platform
 	who      cove.Principal
+	message  *intake.Body // that the request came in; nil for standard streams
 }
 
 // user names a caller for the time of an MCP session.
@@ -83,6 +85,10 @@ func (f *face) look(next mcp.MethodHandler) mcp.MethodHandler {
 				return f.listResources(ctx, list)
 			}
 		case methodCallTool:
+			if message := f.callerOf(req).message; message != nil {
+				message.Hold() // a call goes on when its client has left
+				defer message.Free()
+			}
 			result, err := next(ctx, method, req)
 			if r, ok := result.(*mcp.CallToolResult); ok && err == nil {
 				f.misfit(r)

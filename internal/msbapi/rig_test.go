@@ -18,6 +18,7 @@ import (
 	"github.com/cove-sandbox/cove/engine"
 	"github.com/cove-sandbox/cove/internal/archive"
 	"github.com/cove-sandbox/cove/internal/audit"
+	"github.com/cove-sandbox/cove/internal/intake"
 	"github.com/cove-sandbox/cove/internal/msbapi"
 	"github.com/cove-sandbox/cove/internal/policy"
 	"github.com/cove-sandbox/cove/provider/fake"
@@ -35,12 +36,14 @@ const (
 	otherKey  = "msb_other"
 	hastyKey  = "msb_hasty"
 	brokenKey = "msb_broken"
+	countKey  = "msb_count"
 )
 
 var principals = map[string]cove.Principal{
 	allKey:   {Name: "all", Tenant: "acme", Scopes: []cove.Scope{cove.ScopeAll}},
 	teamKey:  {Name: "team", Tenant: "acme", Scopes: []cove.Scope{cove.ScopeAll}, Limits: cove.KeyLimit{Namespace: "team"}},
 	lookKey:  {Name: "look", Tenant: "acme", Scopes: []cove.Scope{cove.ScopeRead}},
+	countKey: {Name: "count", Tenant: "acme", Scopes: []cove.Scope{cove.ScopeMetrics}},
 	otherKey: {Name: "other", Tenant: "other", Scopes: []cove.Scope{cove.ScopeAll}, Limits: cove.KeyLimit{Namespace: cove.AllNamespaces}},
 }
 
@@ -48,6 +51,7 @@ var principals = map[string]cove.Principal{
 type rig struct {
 	t      *testing.T
 	engine *engine.Engine
+	bodies *intake.Budget
 	server *httptest.Server
 	begun  atomic.Int32
 	done   atomic.Int32
@@ -55,11 +59,13 @@ type rig struct {
 
 func serve(t *testing.T, change ...func(*engine.Config)) *rig {
 	t.Helper()
-	r := &rig{t: t, engine: newEngine(t, change...)}
+	r := &rig{t: t, engine: newEngine(t, change...), bodies: intake.New()}
 	face := msbapi.New(msbapi.Config{
 		Platform:  func(p cove.Principal) cove.Platform { return r.engine.As(p) },
 		Templates: func() []string { return []string{"node"} },
 		Isolation: r.engine.Isolation,
+		Authorize: r.engine.Authorize,
+		Bodies:    r.bodies,
 		Watch: func(ctx context.Context, _ cove.Principal) (context.Context, func()) {
 			r.begun.Add(1)
 			return ctx, func() { r.done.Add(1) }

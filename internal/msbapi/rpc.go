@@ -5,11 +5,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/intake"
 )
 
 // maxBody bounds a request.
@@ -27,6 +28,7 @@ type call struct {
 	control  *http.ResponseController
 	ctx      context.Context //nolint:containedctx // a call is one request
 	status   int
+	whole    bool // the body has been read to its end
 	method   string
 	id       json.RawMessage
 	who      cove.Principal
@@ -57,7 +59,13 @@ func (c *call) serve() error {
 		return err
 	}
 	defer done()
-	req, err := c.read()
+	// Each method opens a session or looks for one.
+	if err := c.Authorize(c.ctx, c.who, "", cove.SessionOpen, cove.SessionList); err != nil {
+		return err
+	}
+	memory := c.Bodies.Body(c.who)
+	defer memory.Free()
+	req, err := c.read(memory)
 	if err != nil {
 		return err
 	}
@@ -97,14 +105,21 @@ func shortened(word string) string {
 }
 
 // read takes the envelope in.
-func (c *call) read() (req request, err error) {
-	body, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, maxBody))
+func (c *call) read(memory *intake.Body) (req request, err error) {
+	body, err := memory.ReadAll(c.ctx, c.r.Body, c.r.ContentLength, maxBody)
+	c.whole = err == nil
 	_ = c.control.SetReadDeadline(time.Time{}) // or a long answer would look like a client that has left
-	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+	if cove.ReasonOf(err) == intake.ReasonTooLarge {
 		return req, &failure{status: http.StatusRequestEntityTooLarge, code: codeParams, text: "the request is longer than 4 MiB"}
+	}
+	if errors.Is(err, cove.Exhausted) {
+		return req, err
 	}
 	if err != nil {
 		return req, &failure{status: http.StatusBadRequest, code: codeNoJSON, text: "the request broke off", cause: err}
+	}
+	if err := intake.CheckJSON(body); err != nil {
+		return req, wrong(words(err))
 	}
 	body = bytes.TrimSpace(body)
 	if len(body) > 0 && body[0] != '{' && json.Valid(body) {
@@ -136,6 +151,7 @@ func (c *call) send(status int, v any) {
 	}
 	_ = c.control.SetWriteDeadline(time.Now().Add(c.Stall)) // writers of tests have none
 	c.w.Header().Set("Content-Type", "application/json")
+	c.w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	c.status = status
 	c.w.WriteHeader(status)
 	_, _ = c.w.Write(body) // it may be gone

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/intake"
 )
 
 // Config is what the server needs. Platform and Authenticate must be set; the rest
@@ -20,6 +21,13 @@ type Config struct {
 	// Watch, if not nil, returns a context for a request of p that ends when p must
 	// not go on. stop is called when the request is over.
 	Watch func(ctx context.Context, p cove.Principal) (_ context.Context, stop func())
+	// Authorize returns the error of a request whose key lacks the scopes for all of
+	// these verbs, and has it journaled, before the body is read. The default leaves it
+	// to Platform.
+	Authorize func(ctx context.Context, p cove.Principal, session cove.ID, verbs ...cove.Verb) error
+	// Bodies bounds the bodies that are in memory. The default is a budget of the
+	// server's own.
+	Bodies *intake.Budget
 	// Templates returns the names of the templates that are ready, beside base. The
 	// default is that there are none.
 	Templates func() []string
@@ -53,6 +61,12 @@ type server struct {
 func New(cfg Config) http.Handler {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Authorize == nil {
+		cfg.Authorize = func(context.Context, cove.Principal, cove.ID, ...cove.Verb) error { return nil }
+	}
+	if cfg.Bodies == nil {
+		cfg.Bodies = intake.New()
 	}
 	if cfg.Templates == nil {
 		cfg.Templates = func() []string { return nil }
@@ -88,8 +102,12 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		err = &failure{status: http.StatusNotFound, code: codeParams, text: "there are only " + HealthPath + " and " + RPCPath}
 	}
-	if err != nil {
+	switch {
+	case err == nil:
+	case c.whole || r.Body == nil || r.Body == http.NoBody:
 		c.refuse(err)
+	default:
+		intake.Refuse(w, r, min(intake.Linger, s.Stall), func() { c.refuse(err) })
 	}
 }
 
