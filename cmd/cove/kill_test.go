@@ -25,7 +25,13 @@ import (
 // it with a signal.
 func server(t *testing.T, home, provider string) (end func(syscall.Signal)) {
 	t.Helper()
-	cmd := exec.Command("cove", "serve", "--addr", "127.0.0.1:0")
+	return serverOf(t, "cove", home, provider)
+}
+
+// serverOf is server with another executable.
+func serverOf(t *testing.T, executable, home, provider string) (end func(syscall.Signal)) {
+	t.Helper()
+	cmd := exec.Command(executable, "serve", "--addr", "127.0.0.1:0")
 	cmd.Env = append(os.Environ(),
 		"COVE_HOME="+home, "SANDBOX_PROVIDER="+provider, "POOL_SIZE=0", "MSB_MAX_TOTAL_MEMORY_MB=67108864", "COVE_LOG_LEVEL=error")
 	var log bytes.Buffer

@@ -307,12 +307,22 @@ func TestTenantsHammerEachOther(t *testing.T) {
 	at, _ := serving(home)
 	admin := connect(t, home)
 	one, two := newTenant(t, admin, at.Address, "acme"), newTenant(t, admin, at.Address, "globex")
+	ctx, stop := context.WithTimeout(t.Context(), hammering())
+	defer stop()
+	hammer(ctx, t, one, two)
+	afterwards(t, one, two)
+	end(syscall.SIGTERM)
+	nothingLeft(t, home, []*living{{id: one.session}, {id: two.session}})
+}
+
+// hammer has two tenants try each other's things on every route while they use their own,
+// until ctx ends.
+func hammer(ctx context.Context, t *testing.T, one, two *tenant) {
+	t.Helper()
 	all := roads(t)
 	c := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 16}}
 	defer c.CloseIdleConnections()
 
-	ctx, stop := context.WithTimeout(t.Context(), hammering())
-	defer stop()
 	var tries, reads, wrong atomic.Int64
 	note := func(who *tenant, what string, err error) {
 		if err != nil && ctx.Err() == nil && wrong.Add(1) < 20 {
@@ -344,20 +354,29 @@ func TestTenantsHammerEachOther(t *testing.T) {
 	if tries.Load() < int64(len(all)) || reads.Load() < 4 {
 		t.Error("too few to show anything")
 	}
-	for _, me := range []*tenant{one, two} {
+}
+
+// afterwards checks that tenants still have their own things, and closes their sessions.
+func afterwards(t *testing.T, tenants ...*tenant) {
+	t.Helper()
+	for _, me := range tenants {
 		if err := me.own(t.Context()); err != nil {
 			t.Errorf("%s afterwards: %v", me.name, err)
 		}
-		for s, err := range me.platform.Sessions().List(t.Context(), cove.SessionFilter{}) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			// The session of a tool that was left in the middle ends by itself.
-			if _, err := me.platform.Sessions().Close(t.Context(), s.ID, false); err != nil && !errors.Is(err, cove.NotFound) {
-				t.Error(err)
-			}
+		me.closeAll(t)
+	}
+}
+
+// closeAll closes all sessions of a tenant.
+func (me *tenant) closeAll(t *testing.T) {
+	t.Helper()
+	for s, err := range me.platform.Sessions().List(t.Context(), cove.SessionFilter{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		// The session of a tool that was left in the middle ends by itself.
+		if _, err := me.platform.Sessions().Close(t.Context(), s.ID, false); err != nil && !errors.Is(err, cove.NotFound) {
+			t.Error(err)
 		}
 	}
-	end(syscall.SIGTERM)
-	nothingLeft(t, home, []*living{{id: one.session}, {id: two.session}})
 }
