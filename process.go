@@ -123,7 +123,7 @@ type Execution struct {
 	PID      PID      `json:"pid,omitempty"` // of a background program
 	Stdout   Output   `json:"stdout"`
 	Stderr   Output   `json:"stderr"`
-	OutputID OutputID `json:"output_id,omitempty"` // set when something was cut
+	OutputID OutputID `json:"output_id,omitempty"` // set when something was cut and the disk had room for it
 	Refusal  *Refusal `json:"refusal,omitempty"`   // set when Outcome is Blocked
 	Provider string   `json:"provider"`
 	Session  ID       `json:"session_id"` // where it ran

@@ -102,7 +102,7 @@ type Execution struct {
 	StderrBytes     int64         `json:"stderr_bytes" jsonschema:"all that was written"`
 	StdoutLines     int64         `json:"stdout_lines" jsonschema:"newlines in all that was written"`
 	StderrLines     int64         `json:"stderr_lines" jsonschema:"newlines in all that was written"`
-	Truncated       bool          `json:"truncated" jsonschema:"something was cut; output_id has the rest"`
+	Truncated       bool          `json:"truncated" jsonschema:"something was cut; output_id has the rest, and is left out where the disk had no room for it"`
 	StdoutTruncated bool          `json:"stdout_truncated,omitempty"`
 	StderrTruncated bool          `json:"stderr_truncated,omitempty"`
 	OutputID        cove.OutputID `json:"output_id,omitempty"`
