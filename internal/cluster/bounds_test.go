@@ -192,3 +192,24 @@ func TestMovesIsRefused(t *testing.T) {
 		t.Errorf("with a volume of one node: %v", err)
 	}
 }
+
+// What a tenant keeps on the disks of all nodes is in one report.
+func TestDiskOfAllNodes(t *testing.T) {
+	a, b := pair(t)
+	for _, n := range []*node{a, b} {
+		at := n.member.Here(somebody())
+		say(t, at, open(t, at, cove.Spec{}).ID, "seq 1 20000")
+	}
+	var each []cove.Bytes
+	for _, n := range []*node{a, b} {
+		r, err := n.member.Here(somebody()).Admin().Tenant(t.Context(), somebody().Tenant)
+		if err != nil || r.Disk.Output < 100_000 {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		each = append(each, r.Disk.Output)
+	}
+	r, err := a.member.As(somebody()).Admin().Tenant(t.Context(), somebody().Tenant)
+	if err != nil || r.Disk != (cove.DiskUse{Output: each[0] + each[1]}) {
+		t.Errorf("%+v, %v; the nodes have %v", r, err, each)
+	}
+}

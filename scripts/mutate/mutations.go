@@ -97,6 +97,11 @@ var mutations = []mutation{
 		"./internal/spool", "TestLimitIsToldOnce",
 	},
 	{
+		"the bound on what a tenant keeps on the disk", "engine/disk.go",
+		"case bound > 0 && held.Sum()+now.bytes > bound && !must:", "case bound > 1<<40 && held.Sum()+now.bytes > bound && !must:",
+		"./engine", "TestTenantDisk",
+	},
+	{
 		"the failure for an unknown group of a suite", "provider/providertest/suite.go",
 		"\tif err := known(all, only); err != nil {\n", "\tif err := known(all, only); err != nil && false {\n",
 		"./provider/providertest", "TestRunChecksGroups",
