@@ -55,6 +55,16 @@ func keptItem(session cove.ID, keep string) diskItem {
 	return diskItem{diskOutput, outputName(session, cove.OutputID(keep))}
 }
 
+// settleKept counts what a provider wrote of a program that has ended. One that began
+// while its session ended is not in the table that freeKept looks at.
+func (e *Engine) settleKept(l *lease, x *execution) {
+	n := min(cove.Bytes(x.log.Total()), e.cfg.OutputKept)
+	if l.box() == nil {
+		n = 0
+	}
+	e.settleDisk(keptItem(l.id, x.keep), n)
+}
+
 // freeKept forgets what the providers wrote of programs whose sandbox is gone.
 func (e *Engine) freeKept(l *lease) {
 	l.mu.Lock()

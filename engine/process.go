@@ -144,7 +144,7 @@ func (pr *process) follow(l *lease) {
 	pr.out, pr.err = pr.x.finish(ctx)
 	gone := errors.Is(pr.err, errLetGo)
 	if pr.x.keep != "" && !gone {
-		pr.x.e.settleDisk(keptItem(l.id, pr.x.keep), min(cove.Bytes(pr.x.log.Total()), pr.x.e.cfg.OutputKept))
+		pr.x.e.settleKept(l, pr.x)
 	}
 	if pr.out != nil {
 		pr.out.PID = pr.info.PID
