@@ -2,6 +2,7 @@ package e2bapi_test
 
 import (
 	"bytes"
+	"compress/gzip"
 	"fmt"
 	"io"
 	"net/http"
@@ -91,9 +92,31 @@ func TestFramesOfAStream(t *testing.T) {
 	}()
 	in := r.streamOf(t.Context(), id, streamInputCall, body)
 	if text, err := io.ReadAll(in.resp.Body); err != nil || !bytes.Equal(text, append(framed(0, "{}"), framed(2, "{}")...)) {
-		t.Errorf("it is answered with %.300q, %v", text, err)
+		t.Fatalf("it is answered with %.300q, %v", text, err)
 	}
 	if o := program.all(); o.stdout != "got one\n" {
 		t.Errorf("the program wrote %q", o.stdout)
+	}
+}
+
+// TestHeaderOfAPart: the header of a part of a form has a bound, also where the form was
+// compressed to next to nothing.
+func TestHeaderOfAPart(t *testing.T) {
+	t.Parallel()
+	r := serve(t)
+	id := r.open(cove.Spec{})
+	form := "--b\r\nContent-Disposition: form-data; name=file; filename=x\r\nX-Large: " + strings.Repeat("x", 1<<20) + "\r\n\r\nx\r\n--b--\r\n"
+	var packed bytes.Buffer
+	zip := gzip.NewWriter(&packed)
+	_, _ = io.WriteString(zip, form)
+	_ = zip.Close()
+	for name, body := range map[string]string{"plain": form, "gzip": packed.String()} {
+		header := []string{"Content-Type", "multipart/form-data; boundary=b"}
+		if name == "gzip" {
+			header = append(header, "Content-Encoding", "gzip")
+		}
+		if status, text, _ := r.read(r.inside(t.Context(), id, 49983, "POST", "/files", strings.NewReader(body), header...)); status != 400 || !strings.Contains(text, "longer than 32768 bytes") {
+			t.Errorf("%s: %d %s", name, status, text)
+		}
 	}
 }

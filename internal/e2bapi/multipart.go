@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/intake"
 )
 
 // maxFormFiles bounds the files of one form.
@@ -15,7 +16,7 @@ const maxFormFiles = 10_000
 
 // form is files in one body. The name of a part's file is its whole path.
 type form struct {
-	parts *multipart.Reader
+	parts *intake.Form
 	path  string // of the one file, where the request names it
 	files int
 }
@@ -25,7 +26,7 @@ func formOf(boundary, path string, r io.Reader) (*form, error) {
 	if boundary == "" {
 		return nil, cove.InvalidField("Content-Type", "has no boundary")
 	}
-	return &form{parts: multipart.NewReader(r, boundary), path: path}, nil
+	return &form{parts: intake.NewForm(r, boundary), path: path}, nil
 }
 
 // maxField bounds a part that is no file, all of which are left out.
@@ -35,7 +36,7 @@ const maxField = 64 << 10
 // mean nothing here.
 func (f *form) next() (name string, content io.Reader, err error) {
 	for {
-		part, err := f.parts.NextRawPart()
+		part, err := f.parts.Next()
 		if err == io.EOF { //nolint:errorlint // an end that is wrapped is one before the last boundary
 			return "", nil, io.EOF
 		}

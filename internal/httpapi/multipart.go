@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"io/fs"
@@ -23,8 +22,7 @@ const formType = "multipart/form-data"
 // What a form may hold beside the content of its files.
 const (
 	maxFormFiles = 1000
-	maxFormField = 8 << 10  // bytes of a value
-	maxFormHead  = 32 << 10 // bytes of a part's header, with what is read ahead
+	maxFormField = 8 << 10 // bytes of a value
 )
 
 func uploadRoutes() []route {
@@ -78,8 +76,7 @@ func withWritten(err error, done wire.Uploaded) error {
 // form reads the parts of a request.
 type form struct {
 	body  *upload
-	guard *guarded
-	parts *multipart.Reader
+	parts *intake.Form
 	dir   string
 	mode  fs.FileMode
 }
@@ -94,8 +91,7 @@ func (c *call) form() (*form, error) {
 		return nil, err
 	}
 	body := c.upload()
-	guard := &guarded{r: body, mark: []byte("--" + params["boundary"] + "--")}
-	return &form{body: body, guard: guard, parts: multipart.NewReader(guard, params["boundary"]), dir: c.dir(), mode: mode}, nil
+	return &form{body: body, parts: intake.NewForm(body, params["boundary"]), dir: c.dir(), mode: mode}, nil
 }
 
 // formFile is the next file of a form, to be read before the one after it.
@@ -132,9 +128,12 @@ func brokenForm(err error) error {
 func (f *form) next() (*formFile, error) {
 	name, mode := "", f.mode
 	for {
-		part, err := f.part()
+		part, err := f.parts.Next()
+		if err == io.EOF { //nolint:errorlint // the form's own end, not one within
+			return nil, io.EOF
+		}
 		if err != nil {
-			return nil, err
+			return nil, brokenForm(err)
 		}
 		field, file, err := disposition(part)
 		if err != nil {
@@ -164,21 +163,6 @@ func (f *form) next() (*formFile, error) {
 			return nil, cove.InvalidField(field[:min(len(field), 80)], "is not a field of this form; it has files, and before each of them path and mode, if need be")
 		}
 	}
-}
-
-// part returns the next part. What stands between two parts, and a part's
-// header, is held in memory and has a bound.
-func (f *form) part() (*multipart.Part, error) {
-	f.guard.most = maxFormHead
-	part, err := f.parts.NextRawPart()
-	f.guard.most = 0
-	if errors.Is(err, io.EOF) && f.guard.whole {
-		return nil, io.EOF
-	}
-	if err != nil {
-		return nil, brokenForm(err)
-	}
-	return part, nil
 }
 
 // disposition returns the name of a part, and that of its file as the client
@@ -215,34 +199,4 @@ func (f *form) target(name string) (string, error) {
 		to = path.Join(cove.WorkspacePath, to)
 	}
 	return to, nil
-}
-
-// guarded is the body of a form. While the reader of the form looks for the next
-// part, it gives no more than most bytes; 0 means that it does not look. That
-// reader takes the end of a body for the end of the form, also behind half a
-// header, so the last boundary is looked for here.
-type guarded struct {
-	r     io.Reader
-	most  int64
-	mark  []byte // the last boundary
-	tail  []byte // the bytes before, in which it may begin
-	whole bool   // it was there
-}
-
-// Read implements [io.Reader].
-func (g *guarded) Read(p []byte) (int, error) {
-	if g.most == 1 {
-		return 0, cove.Errorf(cove.Invalid, "the header of a part of the form is longer than %d bytes", maxFormHead).Reason(intake.ReasonTooLarge)
-	}
-	if g.most > 0 {
-		p = p[:min(int64(len(p)), g.most-1)]
-	}
-	n, err := g.r.Read(p)
-	if g.most > 0 {
-		g.most -= int64(n)
-	}
-	seen := append(g.tail, p[:n]...)
-	g.whole = g.whole || bytes.Contains(seen, g.mark)
-	g.tail = append(g.tail[:0], seen[max(0, len(seen)-len(g.mark)+1):]...)
-	return n, err
 }

@@ -107,10 +107,11 @@ func TestCallHoldsItsMessage(t *testing.T) {
 		}
 	}
 	rest := bodies.Body(boss)
-	if err := rest.Take(t.Context(), 12<<20-size); err == nil {
-		t.Error("the message is not charged any more")
-	}
+	err = rest.Take(t.Context(), 12<<20-size)
 	close(end)
+	if err == nil {
+		t.Fatal("the message is not charged any more")
+	}
 	for rest.Take(t.Context(), 12<<20) != nil {
 		time.Sleep(time.Millisecond)
 		if t.Context().Err() != nil {
