@@ -81,6 +81,22 @@ func TestMessagesOfAKey(t *testing.T) {
 	whole.Free()
 }
 
+// TestKeptMessages: what the SDK keeps as long as an MCP session is small.
+func TestKeptMessages(t *testing.T) {
+	world := newWorld(t)
+	w := serve(t, mcpserver.Config{}, world.platform)
+	large := strings.Repeat(" ", 16<<10)
+	if status, text, _ := w.send(http.MethodPost, "boss", "", hello+large); !strings.Contains(text, "initialize is kept as long as the MCP session and has at most 16384 bytes") {
+		t.Errorf("initialize: %d %s", status, text)
+	}
+	_, _, header := w.send(http.MethodPost, "boss", "", hello)
+	session := header.Get("Mcp-Session-Id")
+	level := `{"jsonrpc":"2.0","id":3,"method":"logging/setLevel","params":{"level":"info"}}`
+	if _, text, _ := w.send(http.MethodPost, "boss", session, level+large); !strings.Contains(text, "logging/setLevel is kept as long as") {
+		t.Errorf("setLevel: %s", text)
+	}
+}
+
 // TestCallHoldsItsMessage: a message stays charged as long as the call that came in it,
 // though its client has left.
 func TestCallHoldsItsMessage(t *testing.T) {

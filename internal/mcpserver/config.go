@@ -56,6 +56,7 @@ const (
 	maxCalls     = 256  // calls under way in one MCP session
 	maxOwn       = 8    // sandboxes that were made for one MCP session
 	maxMessage   = 4 << 20
+	maxKept      = 16 << 10 // of a message that the SDK keeps with its MCP session
 	minBudget    = cove.KiB
 
 	tidyTime = 10 * time.Second // to stop what was made for a client

@@ -107,13 +107,13 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	message := h.face.Bodies.Body(p)
 	defer message.Free()
+	who := caller{platform: h.platform(p), who: p, message: message}
 	if r.Method == http.MethodPost {
-		if err := receive(w, r, message); err != nil {
+		if who.size, err = receive(w, r, message); err != nil {
 			refuse(w, r, err)
 			return
 		}
 	}
-	who := caller{platform: h.platform(p), who: p, message: message}
 	if peer := h.face.peerOf(r.Header.Get(sessionHeader), who); peer != nil {
 		defer peer.arrive(h.face.Idle)()
 		if r.Method == http.MethodDelete {
@@ -131,7 +131,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
 
 // receive reads the message whole, in a bounded time: the SDK would wait for it
 // for ever.
-func receive(w http.ResponseWriter, r *http.Request, message *intake.Body) error {
+func receive(w http.ResponseWriter, r *http.Request, message *intake.Body) (size int, err error) {
 	control := http.NewResponseController(w)
 	timed := control.SetReadDeadline(time.Now().Add(bodyTime)) == nil
 	body, err := message.ReadAll(r.Context(), r.Body, r.ContentLength, maxMessage)
@@ -145,10 +145,10 @@ func receive(w http.ResponseWriter, r *http.Request, message *intake.Body) error
 		err = cove.Wrap(cove.Timeout, err, "the message did not arrive whole")
 	}
 	if err != nil {
-		return err
+		return 0, err
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	return nil
+	return len(body), nil
 }
 
 // statuses are those of errors before a message is looked at.

@@ -18,6 +18,8 @@ var instructions string
 // The methods of the protocol that are looked at on their way.
 const (
 	methodInitialize    = "initialize"
+	methodInitialized   = "notifications/initialized"
+	methodSetLevel      = "logging/setLevel"
 	methodCallTool      = "tools/call"
 	methodListResources = "resources/list"
 )
@@ -27,6 +29,7 @@ type caller struct {
 	platform cove.Platform
 	who      cove.Principal
 	message  *intake.Body // that the request came in; nil for standard streams
+	size     int          // of the message
 }
 
 // user names a caller for the time of an MCP session.
@@ -73,6 +76,13 @@ func (h atLeastWarn) Enabled(ctx context.Context, level slog.Level) bool {
 // look sees every request before the SDK does.
 func (f *face) look(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		switch method {
+		case methodInitialize, methodInitialized, methodSetLevel:
+			if f.callerOf(req).size > maxKept {
+				return nil, f.refuse(ctx, cove.Errorf(cove.Invalid, "a message with %s is kept as long as the MCP session and has at most %d bytes", method, maxKept).
+					Remedy("leave out what is not needed"))
+			}
+		}
 		switch method {
 		case methodInitialize:
 			if session, ok := req.GetSession().(*mcp.ServerSession); ok {
