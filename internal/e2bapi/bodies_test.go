@@ -41,15 +41,15 @@ func TestBodiesOfAKey(t *testing.T) {
 	}
 	tester := principals[goodKey]
 	full := bodies.Body(tester)
-	if err := full.Take(t.Context(), 12<<20); err != nil {
+	if err := full.Take(t.Context(), 10<<20); err != nil {
 		t.Fatal(err)
 	}
 	for name, call := range calls {
-		if status, text, _ := r.read(call()); status != http.StatusTooManyRequests || !strings.Contains(text, "that are under way hold 12m") {
+		if status, text, _ := r.read(call()); status != http.StatusTooManyRequests || !strings.Contains(text, "that are under way hold 10m") {
 			t.Errorf("%s: %d %s", name, status, text)
 		}
 	}
-	if _, text, _ := r.read(stream()); !strings.Contains(text, "resource_exhausted") || !strings.Contains(text, "that are under way hold 12m") {
+	if _, text, _ := r.read(stream()); !strings.Contains(text, "resource_exhausted") || !strings.Contains(text, "that are under way hold 10m") {
 		t.Errorf("stream: %s", text)
 	}
 	if status, text, _ := r.read(control(otherKey)); status != http.StatusNotFound {
@@ -65,7 +65,7 @@ func TestBodiesOfAKey(t *testing.T) {
 		t.Errorf("stream afterwards: %s", text)
 	}
 	whole := bodies.Body(tester)
-	for whole.Take(t.Context(), 12<<20) != nil { // the server may not have seen the end of a request that was answered
+	for whole.Take(t.Context(), 10<<20) != nil { // the server may not have seen the end of a request that was answered
 		time.Sleep(time.Millisecond)
 		if t.Context().Err() != nil {
 			t.Fatal("something is left")

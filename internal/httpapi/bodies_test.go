@@ -33,7 +33,7 @@ func TestHalfSentBodies(t *testing.T) {
 	}
 	a := r.send("POST", "/api/sandboxes/x/execute", strings.Repeat(" ", half)+`{"command":"x"}`)
 	if p := a.problem(t); a.status != 429 || p.Code != cove.Exhausted || p.Reason != cove.ReasonRateLimited || a.header.Get("Retry-After") != "1" ||
-		!strings.Contains(p.Error, "this key that are under way hold 12m") {
+		!strings.Contains(p.Error, "this key that are under way hold 10m") {
 		t.Errorf("over the share: %d %s", a.status, a.body)
 	}
 	for _, conn := range held {
@@ -41,7 +41,7 @@ func TestHalfSentBodies(t *testing.T) {
 	}
 	whole := bodies.Body(tester)
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
-		err := whole.Take(t.Context(), 12<<20)
+		err := whole.Take(t.Context(), 10<<20)
 		if err == nil {
 			break
 		}

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"sync"
 	"time"
 
@@ -146,26 +147,34 @@ func (c *call) lastNote(ctx context.Context, conn *websocket.Conn, note terminal
 // typed hands on what the client sends, until it sends nothing more or
 // something that has no meaning here.
 func (c *call) typed(ctx, line context.Context, conn *websocket.Conn, pid cove.PID) {
-	for {
-		kind, data, err := conn.Read(line)
-		if err != nil {
-			return
-		}
-		if kind == websocket.MessageBinary {
-			if c.processes().Input(ctx, pid, data, false) != nil {
-				return
-			}
-			continue
-		}
-		var note terminalNote
-		if json.Unmarshal(data, &note) != nil || note.Type != "resize" || note.Cols == 0 || note.Rows == 0 {
-			_ = conn.Close(websocket.StatusUnsupportedData, `send {"type":"resize","cols":80,"rows":24}, or bytes in binary messages`)
-			return
-		}
-		if c.processes().Resize(ctx, pid, cove.WindowSize{Cols: note.Cols, Rows: note.Rows}) != nil {
-			return
-		}
+	for c.typedMessage(ctx, line, conn, pid) {
 	}
+}
+
+// typedMessage hands on one message, and reports whether there may be another.
+func (c *call) typedMessage(ctx, line context.Context, conn *websocket.Conn, pid cove.PID) (more bool) {
+	kind, r, err := conn.Reader(line)
+	if err != nil {
+		return false
+	}
+	body := c.api.Bodies.Body(c.who)
+	defer body.Free()
+	data, err := body.ReadAll(line, r, -1, maxMessage+1) // the connection has the bound itself
+	if errors.Is(err, cove.Exhausted) {
+		c.noteError(ctx, line, conn, err)
+	}
+	if err != nil {
+		return false
+	}
+	if kind == websocket.MessageBinary {
+		return c.processes().Input(ctx, pid, data, false) == nil
+	}
+	var note terminalNote
+	if json.Unmarshal(data, &note) != nil || note.Type != "resize" || note.Cols == 0 || note.Rows == 0 {
+		_ = conn.Close(websocket.StatusUnsupportedData, `send {"type":"resize","cols":80,"rows":24}, or bytes in binary messages`)
+		return false
+	}
+	return c.processes().Resize(ctx, pid, cove.WindowSize{Cols: note.Cols, Rows: note.Rows}) == nil
 }
 
 // ping notices a client that is gone without a word.

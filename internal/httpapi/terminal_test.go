@@ -15,6 +15,7 @@ import (
 
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/internal/httpapi"
+	"github.com/cove-sandbox/cove/internal/intake"
 	"github.com/cove-sandbox/cove/internal/wire"
 )
 
@@ -266,5 +267,25 @@ func TestTerminalInputThatFails(t *testing.T) {
 			}
 		}
 		_ = name
+	}
+}
+
+// TestTerminalMessagesAreCharged: what a client types counts as a body of its key.
+func TestTerminalMessagesAreCharged(t *testing.T) {
+	bodies := intake.New()
+	r := serve(t, func(c *httpapi.Config) { c.Bodies = bodies })
+	r.fake.shellLike()
+	r.fake.signal = func(cove.Signal) error { return cove.Errorf(cove.NotFound, "it has ended") }
+	full := bodies.Body(cove.Principal{Name: "tester", Tenant: "acme"})
+	if err := full.Take(t.Context(), 10<<20); err != nil {
+		t.Fatal(err)
+	}
+	c := r.attach("")
+	if err := c.Write(t.Context(), websocket.MessageBinary, []byte("hi")); err != nil {
+		t.Fatal(err)
+	}
+	kind, data, err := c.Read(t.Context())
+	if err != nil || kind != websocket.MessageText || !strings.Contains(string(data), `"type":"error"`) || !strings.Contains(string(data), "that are under way hold 10m") {
+		t.Errorf("%v %q %v", kind, data, err)
 	}
 }

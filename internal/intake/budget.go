@@ -12,7 +12,7 @@ import (
 // Bounds on the bodies in flight. The share of a key has room for the largest body
 // and what the key does beside it, and is a quarter of the whole.
 const (
-	serverBytes = 48 << 20
+	serverBytes = 40 << 20
 	keyBytes    = serverBytes / 4
 
 	// LargestJSON is the most that any route takes as JSON.

@@ -49,10 +49,10 @@ func TestMessagesOfAKey(t *testing.T) {
 	world := newWorld(t)
 	w := serve(t, mcpserver.Config{Bodies: bodies}, world.platform)
 	full := bodies.Body(boss)
-	if err := full.Take(t.Context(), 12<<20); err != nil {
+	if err := full.Take(t.Context(), 10<<20); err != nil {
 		t.Fatal(err)
 	}
-	if status, text, header := w.send(http.MethodPost, "boss", "", hello); status != http.StatusTooManyRequests || header.Get("Retry-After") != "1" || !strings.Contains(text, "that are under way hold 12m") {
+	if status, text, header := w.send(http.MethodPost, "boss", "", hello); status != http.StatusTooManyRequests || header.Get("Retry-After") != "1" || !strings.Contains(text, "that are under way hold 10m") {
 		t.Errorf("%d %s", status, text)
 	}
 	if status, text, _ := w.send(http.MethodPost, "other", "", hello); status != http.StatusOK {
@@ -72,7 +72,7 @@ func TestMessagesOfAKey(t *testing.T) {
 		t.Errorf("many values: %d %s", status, text)
 	}
 	whole := bodies.Body(boss)
-	for whole.Take(t.Context(), 12<<20) != nil { // the server may not have seen the end of a request that was answered
+	for whole.Take(t.Context(), 10<<20) != nil { // the server may not have seen the end of a request that was answered
 		time.Sleep(time.Millisecond)
 		if t.Context().Err() != nil {
 			t.Fatal("something is left")
@@ -123,12 +123,12 @@ func TestCallHoldsItsMessage(t *testing.T) {
 		}
 	}
 	rest := bodies.Body(boss)
-	err = rest.Take(t.Context(), 12<<20-size)
+	err = rest.Take(t.Context(), 10<<20-size)
 	close(end)
 	if err == nil {
 		t.Fatal("the message is not charged any more")
 	}
-	for rest.Take(t.Context(), 12<<20) != nil {
+	for rest.Take(t.Context(), 10<<20) != nil {
 		time.Sleep(time.Millisecond)
 		if t.Context().Err() != nil {
 			t.Fatal("something is left")

@@ -47,8 +47,8 @@ func TestBodiesOfAKey(t *testing.T) {
 	r := serve(t)
 	body := `{"jsonrpc":"2.0","method":"sandbox.metrics.get","params":{"namespace":"*"},"id":1}`
 	full := r.bodies.Body(principals[allKey])
-	must(t, full.Take(t.Context(), 12<<20))
-	if status, text := r.post(allKey, body); status != http.StatusTooManyRequests || !strings.Contains(text, "that are under way hold 12m") {
+	must(t, full.Take(t.Context(), 10<<20))
+	if status, text := r.post(allKey, body); status != http.StatusTooManyRequests || !strings.Contains(text, "that are under way hold 10m") {
 		t.Errorf("%d %s", status, text)
 	}
 	if status, text := r.post(otherKey, body); status != http.StatusOK {
@@ -59,7 +59,7 @@ func TestBodiesOfAKey(t *testing.T) {
 		t.Errorf("afterwards: %d %s", status, text)
 	}
 	whole := r.bodies.Body(principals[allKey])
-	must(t, whole.Take(t.Context(), 12<<20))
+	must(t, whole.Take(t.Context(), 10<<20))
 	whole.Free()
 	if status, text := r.post(allKey, `{"params":[`+strings.Repeat("0,", intake.MaxValues)+`0]}`); status != http.StatusBadRequest || !strings.Contains(text, "65536 values") {
 		t.Errorf("many values: %d %s", status, text)

@@ -32,6 +32,16 @@ var mutations = []mutation{
 		"./engine", "TestEveryMethodIsGuarded/Sessions.Get",
 	},
 	{
+		"the scope of a key before its body is read", "internal/httpapi/api.go",
+		"if len(to.needs) > 0 {", "if false {",
+		"./internal/httpapi", "TestScopeBeforeBody",
+	},
+	{
+		"the bound on the bodies of a key", "internal/intake/budget.go",
+		"case b.keys[key]+n > b.key:", "case false:",
+		"./internal/intake", "TestShareOfAKey",
+	},
+	{
 		"the comparison of tenants when a session is looked up", "engine/find.go",
 		"if l.tenant != tenant {", "if false {",
 		"./engine", "TestPlatform/tenants",

@@ -19,7 +19,7 @@ var severe = []struct {
 		packages: []string{"internal/linux/...", "internal/volume", "provider/local/fence", "provider/providertest/..."},
 		groups:   []string{"escape", "hostile_archive", "isolation", "kill", "limits", "names", "paths"},
 		words: []string{
-			"areapart", "attack", "bomb", "burglar", "cannotbeset", "defence", "environment", "escape", "evasion", "hardening", "harmless", "hostile",
+			"areapart", "attack", "bodiesarebounded", "bomb", "burglar", "cannotbeset", "defence", "environment", "escape", "evasion", "hardening", "harmless", "hostile",
 			"inject", "interpretershold", "isolation", "leavetheworkspace", "lies", "limitshold", "link", "lockedup", "lying", "memoryends",
 			"mountswhatisallowed", "nobodycanchange", "notbelieved", "notbeside", "notroot", "ofthesystem", "outofreach", "outside", "ownroot",
 			"pathsthatleave", "private", "programisbound", "readonly", "seedtars", "staybelow", "stayinside", "staysinside", "swapped", "testowns",
@@ -35,7 +35,7 @@ var severe = []struct {
 		kind:     "a key",
 		packages: []string{"internal/auth", "internal/preview", "internal/scope", "internal/ticket"},
 		words: []string{
-			"cannotchoose", "cookie", "dooris", "doorrefuses", "frontends", "guarded", "login", "mistrust", "owner", "revocation", "revoked", "secret", "signatures", "signed",
+			"cannotchoose", "cookie", "dooris", "doorrefuses", "frontends", "guarded", "login", "mistrust", "owner", "revocation", "revoked", "scopebefore", "secret", "shareofakey", "signatures", "signed",
 			"somebodyelse", "stranger", "testaccess", "testkeys", "testpublic", "ticket", "token", "whohesays", "whomay", "withoutakey",
 		},
 	},
