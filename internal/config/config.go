@@ -229,7 +229,7 @@ type Preview struct {
 type Faces struct {
 	E2BDomain  string     `env:"COVE_E2B_DOMAIN" key:"e2b_domain" flag:"e2b-domain" shown:"none" doc:"The domain that E2B's SDKs are given as E2B_DOMAIN, with a port unless it is 443. Every sandbox has hosts below it, so *.domain must lead to this server, over HTTPS. Use one that nothing else is below."`
 	E2BAddr    string     `env:"COVE_E2B_ADDR" key:"e2b_addr" shown:"none: the domain is answered at COVE_ADDR" doc:"An address and port of its own for that domain, which speaks HTTPS."`
-	E2BNetwork string     `env:"COVE_E2B_NETWORK" key:"e2b_network" default:"open" oneof:"open none" doc:"The network of a sandbox whose E2B client says nothing about one: open, as these clients expect, or none."`
+	E2BNetwork string     `env:"COVE_E2B_NETWORK" key:"e2b_network" default:"open" oneof:"open allow none" doc:"The most network that calls of E2B clients give to a sandbox, whatever the client, its key or its SDK asks for: none, allow (hosts that are named) or open, which is then also what a client gets that says nothing."`
 	MSBAddr    string     `env:"COVE_MSB_ADDR" key:"msb_addr" shown:"none" doc:"A second address for old microsandbox clients, such as 127.0.0.1:5555. They are answered at COVE_ADDR, too."`
 	MCPBudget  cove.Bytes `env:"COVE_MCP_BUDGET_KB" key:"mcp_budget" unit:"k" default:"20" min:"1" max:"1024" doc:"Kilobytes of text that one tool of the MCP server answers with at most."`
 }

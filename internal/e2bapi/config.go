@@ -57,8 +57,9 @@ type Config struct {
 	// Ports serves the other ports of sandboxes below the domain. nil: none is
 	// reachable.
 	Ports http.Handler
-	// Network is the network of a sandbox whose client says nothing about one:
-	// cove.NetworkOpen unless it is set.
+	// Network is the most that a sandbox may reach which clients open, copy or change:
+	// cove.NetworkOpen unless it is set. A client that says nothing gets the open network
+	// where that is allowed, and none otherwise.
 	Network cove.NetworkMode
 	// Mark tells what this server keeps for clients from what others behind the same
 	// address do: ids of watchers and of builds end with a dot and it. "": there are no

@@ -46,8 +46,8 @@ func timeOf(seconds *float64) (time.Duration, error) {
 }
 
 // specOf translates all of a body but its template. usual is the network of one that
-// says nothing about it.
-func specOf(b newSandbox, usual cove.NetworkMode) (cove.Spec, error) {
+// says nothing about it, and most is what any may have.
+func specOf(b newSandbox, usual cove.NetworkMode, most ceiling) (cove.Spec, error) {
 	if err := b.unsupported(); err != nil {
 		return cove.Spec{}, err
 	}
@@ -55,7 +55,13 @@ func specOf(b newSandbox, usual cove.NetworkMode) (cove.Spec, error) {
 	if err != nil {
 		return cove.Spec{}, err
 	}
+	if b.Internet != nil && *b.Internet && most != ceiling(cove.NetworkOpen) {
+		b.Internet = nil // JavaScript up to 2.39 and Python up to 2.45 send true whatever their caller said
+	}
 	network, err := b.Network.translate(b.Internet, usual)
+	if err == nil {
+		err = most.refuse(network.Mode)
+	}
 	if err != nil {
 		return cove.Spec{}, err
 	}
@@ -103,11 +109,8 @@ func (c *call) create() error {
 	if err := c.body(&b); err != nil {
 		return err
 	}
-	usual := c.h.cfg.Network
-	if c.who.Defaults.Network.Mode != "" {
-		usual = "" // the key says it
-	}
-	spec, err := specOf(b, usual)
+	most := c.h.ceiling()
+	spec, err := specOf(b, most.usual(c.who.Defaults.Network.Mode), most)
 	if err != nil {
 		return err
 	}

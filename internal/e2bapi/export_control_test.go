@@ -13,7 +13,7 @@ func SpecOf(body []byte) (cove.Spec, error) {
 	if err := json.Unmarshal(body, &b); err != nil {
 		return cove.Spec{}, cove.Wrap(cove.Invalid, err, "not JSON")
 	}
-	return specOf(b, cove.NetworkOpen)
+	return specOf(b, cove.NetworkOpen, ceiling(cove.NetworkOpen))
 }
 
 // Paces is paces.

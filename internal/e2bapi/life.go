@@ -59,6 +59,11 @@ func (c *call) wake(restsOnly bool) (s *cove.Session, woken bool, err error) {
 	// it is, and one that came to rest is woken once more.
 	for range maxWakes {
 		rested := rests(s)
+		if rested {
+			if err = c.h.ceiling().refuse(s.Spec.Network.Mode); err != nil {
+				return nil, false, err
+			}
+		}
 		woken = woken || rested
 		if s, err = c.rouse(s, b.Memory == nil || *b.Memory); err != nil {
 			return nil, false, err

@@ -3,6 +3,7 @@ package e2bapi
 import (
 	"encoding/json"
 	"net/netip"
+	"slices"
 
 	"github.com/cove-sandbox/cove"
 )
@@ -23,6 +24,39 @@ type networkConfig struct {
 
 // silent reports whether nothing is said about what a sandbox may reach.
 func (n networkConfig) silent() bool { return len(n.Allow) == 0 && len(n.Deny) == 0 }
+
+// ceiling is the most that a sandbox may reach which E2B's clients open, copy or change.
+type ceiling cove.NetworkMode
+
+// exceeds reports whether a mode lets a sandbox reach more than the ceiling does.
+func (c ceiling) exceeds(mode cove.NetworkMode) bool {
+	modes := []cove.NetworkMode{cove.NetworkNone, cove.NetworkAllow, cove.NetworkOpen}
+	return slices.Index(modes, mode) > slices.Index(modes, cove.NetworkMode(c))
+}
+
+// ceiling is the one that the settings say.
+func (h *Handler) ceiling() ceiling { return ceiling(h.cfg.Network) }
+
+// usual is the network of a sandbox whose client asks for none in particular; "" leaves
+// it to the key, which has a network of its own.
+func (c ceiling) usual(ofKey cove.NetworkMode) cove.NetworkMode {
+	switch {
+	case ofKey != "" && !c.exceeds(ofKey):
+		return ""
+	case cove.NetworkMode(c) == cove.NetworkOpen:
+		return cove.NetworkOpen
+	}
+	return cove.NetworkNone // a list without hosts allows nothing
+}
+
+// refuse reports a network that is more than the ceiling.
+func (c ceiling) refuse(mode cove.NetworkMode) error {
+	if !c.exceeds(mode) {
+		return nil
+	}
+	return cove.Errorf(cove.Denied, "network: the sandbox would have the network %s, and COVE_E2B_NETWORK is %s, the most that E2B clients may give to a sandbox", mode, string(c)).
+		With("field", "network").Remedy("ask for less network, or have the operator raise COVE_E2B_NETWORK")
+}
 
 // translate returns the network that is meant, or names the first thing that no
 // sandbox here can be held to. usual is what silence means; "" leaves it to the key.
@@ -103,7 +137,11 @@ func (c *call) setNetwork() error {
 	if err := c.body(&b); err != nil {
 		return err
 	}
-	n, err := b.translate(b.Internet, c.h.cfg.Network)
+	most := c.h.ceiling()
+	n, err := b.translate(b.Internet, most.usual(""))
+	if err == nil {
+		err = most.refuse(n.Mode)
+	}
 	if err != nil {
 		return err
 	}

@@ -123,6 +123,9 @@ func (c *call) fork() error {
 		return err
 	}
 	s, err := c.session()
+	if err == nil {
+		err = c.h.ceiling().refuse(s.Spec.Network.Mode)
+	}
 	if err != nil {
 		return err
 	}
