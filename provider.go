@@ -51,7 +51,7 @@ type Capabilities struct {
 
 	Workspaces map[WorkspaceKind]Quota `json:"workspaces"` // the kinds it offers
 	Networks   []NetworkMode           `json:"networks"`
-	Templates  []string                `json:"templates"`
+	Templates  []string                `json:"templates"` // by their full names: see [TenantTemplate]
 	Volumes    bool                    `json:"volumes"`
 	Shell      string                  `json:"shell,omitempty"` // what runs a line; "" means bash
 	Powers     []Power                 `json:"powers"`
@@ -97,8 +97,9 @@ func (c Capabilities) Check(provider string, s Spec) error {
 			With("field", "on_end").Remedy("use stop, which keeps the files, or a provider that can pause; cove doctor lists them")
 	}
 	if !slices.Contains(c.Templates, s.Template) {
-		return InvalidField("template", "%.60q is unknown to provider %s, or not ready there; it has %s", s.Template, provider, strings.Join(c.Templates, ", ")).
-			Remedy("use one of these, or build it where Cove runs: cove template build %.60s; cove template ls says which are ready, and why not", s.Template)
+		tenant, name := SplitTemplate(s.Template)
+		return InvalidField("template", "%.60q is unknown to provider %s, or not ready there; it has %s", name, provider, strings.Join(VisibleTemplates(tenant, c.Templates), ", ")).
+			Remedy("use one of these, or build it where Cove runs: cove template build %.60s; GET /api/templates and cove template ls say which are ready, and why not", name)
 	}
 	return c.checkFloors(provider, s)
 }

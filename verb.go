@@ -121,15 +121,16 @@ const (
 	ScopeExec      Scope = "exec"          // run programs and code, reach ports
 	ScopeFileRead  Scope = "files:read"
 	ScopeFileWrite Scope = "files:write"
-	ScopeRuns      Scope = "runs"    // governed data runs
-	ScopeAdmin     Scope = "admin"   // keys, tenants, nodes, maintenance, the journal
-	ScopeMetrics   Scope = "metrics" // read the server's metrics, and nothing else
-	ScopeTrusted   Scope = "trusted" // run code whose imports nobody looks at
+	ScopeRuns      Scope = "runs"      // governed data runs
+	ScopeAdmin     Scope = "admin"     // keys, tenants, nodes, maintenance, the journal
+	ScopeTemplates Scope = "templates" // build, tag and delete templates of the own tenant
+	ScopeMetrics   Scope = "metrics"   // read the server's metrics, and nothing else
+	ScopeTrusted   Scope = "trusted"   // run code whose imports nobody looks at
 )
 
 // Scopes returns every scope.
 func Scopes() []Scope {
-	return []Scope{ScopeAll, ScopeRead, ScopeWrite, ScopeExec, ScopeFileRead, ScopeFileWrite, ScopeRuns, ScopeAdmin, ScopeMetrics, ScopeTrusted}
+	return []Scope{ScopeAll, ScopeRead, ScopeWrite, ScopeExec, ScopeFileRead, ScopeFileWrite, ScopeRuns, ScopeTemplates, ScopeAdmin, ScopeMetrics, ScopeTrusted}
 }
 
 // Trait is what the one road needs to know about a verb.
@@ -180,8 +181,8 @@ var traits = map[Verb]Trait{
 
 	ChatSend: {Scope: ScopeRuns}, ChatMessages: {Scope: ScopeRuns, Reads: true}, ChatDelete: {Scope: ScopeRuns},
 
-	TemplateList: {Scope: ScopeRead, Reads: true}, TemplateBuild: {Scope: ScopeAdmin, Durable: true},
-	TemplateTag: {Scope: ScopeAdmin, Durable: true}, TemplateDelete: {Scope: ScopeAdmin, Durable: true},
+	TemplateList: {Scope: ScopeRead, Reads: true}, TemplateBuild: {Scope: ScopeAdmin, Own: ScopeTemplates, Durable: true},
+	TemplateTag: {Scope: ScopeAdmin, Own: ScopeTemplates, Durable: true}, TemplateDelete: {Scope: ScopeAdmin, Own: ScopeTemplates, Durable: true},
 
 	LinkDownload: {Scope: ScopeFileRead, Durable: true}, LinkUpload: {Scope: ScopeFileWrite, Durable: true},
 	LinkPort: {Scope: ScopeExec, Durable: true}, LinkLogin: {Scope: ScopeRead, Also: []Scope{ScopeRuns, ScopeAdmin}, Durable: true},

@@ -203,6 +203,11 @@ func (p admin) Events(ctx context.Context, f cove.EventFilter) iter.Seq2[cove.Ev
 func (p admin) Doctor(ctx context.Context) ([]cove.ProviderReport, error) {
 	return act(ctx, p.v, p.does(cove.AdminDoctor), func(ctx context.Context, _ *step) ([]cove.ProviderReport, error) {
 		e := p.v.e
-		return ladder(ctx, e.cfg.Providers, e.cfg.Provider, e.cfg.Fallback, e.probes.of), ctx.Err()
+		reports := ladder(ctx, e.cfg.Providers, e.cfg.Provider, e.cfg.Fallback, e.probes.of)
+		for i := range reports {
+			c := &reports[i].Capabilities
+			c.Templates = cove.VisibleTemplates(p.v.p.Tenant, c.Templates)
+		}
+		return reports, ctx.Err()
 	})
 }

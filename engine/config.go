@@ -54,7 +54,7 @@ type Config struct {
 	// for one, where the provider can. They are those that sessions of the same kind
 	// used lately; at first Python, and Node for the template node.
 	Warm bool
-	// Preload names the modules that a warm interpreter imports ahead, by template
+	// Preload names the modules that a warm interpreter imports ahead, by the full name of a template
 	// and language. nil: none.
 	Preload func(template, language string) []string
 	// Folders keeps the files of volumes. nil: volumes by name are Unsupported.

@@ -409,8 +409,11 @@ func TestDiskReserve(t *testing.T) {
 		"snapshot": func() error { return fillings()["snapshots"].more(t, p, s.ID) },
 		"stop":     func() error { _, err := p.Sessions().Stop(t.Context(), s.ID); return err },
 		"volume":   func() error { _, err := p.Volumes().Create(t.Context(), cove.VolumeRequest{Name: "v"}); return err },
-		"start":    func() error { _, err := p.Processes(s.ID).Start(t.Context(), cove.ExecRequest{Line: "sleep 1"}); return err },
-		"disk":     func() error { return fillings()["workspaces"].more(t, p, s.ID) },
+		"start": func() error {
+			_, err := p.Processes(s.ID).Start(t.Context(), cove.ExecRequest{Line: "sleep 1"})
+			return err
+		},
+		"disk": func() error { return fillings()["workspaces"].more(t, p, s.ID) },
 	} {
 		err := do()
 		wantCode(t, err, cove.Exhausted, cove.ReasonDiskReserve)

@@ -139,6 +139,9 @@ func asHeld(asked, resolved cove.Spec) cove.Spec {
 	if asked.Env != nil {
 		want.Env = resolved.Env
 	}
+	if asked.Template != "" {
+		want.Template = resolved.Template
+	}
 	if asked.Metadata != nil {
 		want.Metadata = resolved.Metadata
 	}

@@ -257,9 +257,13 @@ func (h runHost) build(ctx context.Context, p *runPlace, want cove.RunPlace) err
 // what it would of a session; what the operator mounts everywhere is not there.
 func (h runHost) placeSpec(ctx context.Context, want cove.RunPlace) (choice, cove.Spec, bool, error) {
 	e, own := h.e, h.p.Defaults
+	template, err := e.templateFor(h.p.Tenant, want.Template)
+	if err != nil {
+		return choice{}, cove.Spec{}, false, err
+	}
 	s := cove.Spec{
 		Provider: cmp.Or(want.Provider, own.Provider), Flavor: cmp.Or(want.Flavor, own.Flavor, e.cfg.Defaults.Flavor),
-		Template: want.Template, Resources: own.Resources, Workspace: e.cfg.Defaults.Workspace,
+		Template: template, Resources: own.Resources, Workspace: e.cfg.Defaults.Workspace,
 		Network: cove.Network{Mode: cove.NetworkNone}, Require: own.Require,
 	}
 	s.Network.Mode = e.quietest(ctx, cmp.Or(s.Provider, e.cfg.Provider))

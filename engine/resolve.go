@@ -83,6 +83,10 @@ func (e *Engine) resolve(p cove.Principal, asked cove.Spec) (cove.Spec, error) {
 	if s.Provider != "" && !slices.Contains(e.cfg.providerNames(), s.Provider) {
 		return s, cove.InvalidField("provider", "%.40q is unknown; use one of %s", s.Provider, strings.Join(e.cfg.providerNames(), ", "))
 	}
+	var err error
+	if s.Template, err = e.templateFor(p.Tenant, s.Template); err != nil {
+		return s, err
+	}
 	if s.Workspace.Moves && e.shared() && e.cfg.Moving == nil {
 		return s, cove.Errorf(cove.Unsupported, "this cluster keeps no workspaces where other nodes find them").With("field", "workspace.moves").
 			Remedy("set COVE_ARCHIVE_URL on every node, or leave out workspace.moves")

@@ -347,12 +347,12 @@ func (r templateRecorder) Build(ctx context.Context, req cove.TemplateRequest) (
 	return noted[*cove.Template](r.rec, cove.TemplateBuild)(r.in.Build(ctx, req))
 }
 
-func (r templateRecorder) Tag(ctx context.Context, name, as string) (*cove.Template, error) {
-	return noted[*cove.Template](r.rec, cove.TemplateTag)(r.in.Tag(ctx, name, as))
+func (r templateRecorder) Tag(ctx context.Context, name, as string, shared bool) (*cove.Template, error) {
+	return noted[*cove.Template](r.rec, cove.TemplateTag)(r.in.Tag(ctx, name, as, shared))
 }
 
-func (r templateRecorder) Delete(ctx context.Context, name string) error {
-	return r.rec.done(cove.TemplateDelete, r.in.Delete(ctx, name))
+func (r templateRecorder) Delete(ctx context.Context, name string, shared bool) error {
+	return r.rec.done(cove.TemplateDelete, r.in.Delete(ctx, name, shared))
 }
 
 type chatRecorder struct {

@@ -38,7 +38,7 @@ func (a *app) keyCreateCommand() *cobra.Command {
 		Long: `Makes a key and prints its secret. Only a hash of it is kept, so that it cannot
 be shown again.`,
 		Example: `  cove key create --name ci --scope exec --scope sandbox:write --ttl 720h
-  cove key create --e2b --name agents --scope '*'
+  cove key create --e2b --name agents --scope sandbox:read,sandbox:write,exec,files:read,files:write
   cove key create --msb --namespace team1 --ttl 24h --scope exec --scope sandbox:write
   cove key create --name analyst --scope runs --dataset ecommerce --columns ecommerce.orders=id,status`,
 		Args: noArguments,
@@ -76,7 +76,7 @@ be shown again.`,
 	fs := cmd.Flags()
 	fs.StringVar(&req.Name, "name", "", "a `word` to know it by")
 	fs.StringVar(&req.Tenant, "tenant", "", "whose things it sees, by `name` (default \"default\")")
-	fs.StringSliceVar(&scopes, "scope", nil, "a `scope`: *, sandbox:read, sandbox:write, exec, files:read, files:write, runs, admin, metrics, trusted; may be repeated")
+	fs.StringSliceVar(&scopes, "scope", nil, "`scope`: *, sandbox:read, sandbox:write, exec, files:read, files:write, runs, templates, admin, metrics, trusted; repeatable")
 	fs.StringVar(&ttl, "ttl", "", "the `time` it is good for, such as 720h; if not given, it does not expire, and with --msb after 24h")
 	fs.BoolVar(&forE2B, "e2b", false, "give the secret the form that E2B's SDKs ask for (e2b_…)")
 	fs.BoolVar(&forMSB, "msb", false, "give the secret the form of microsandbox's clients (msb_…)")

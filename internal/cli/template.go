@@ -27,7 +27,9 @@ Debian packages over them, or a tree of its own from a directory or an image.
 Sandboxes share its files and cannot change them. cove run, cove code and
 cove sandbox create take one with --template.
 
-The commands work on COVE_HOME, whether a server has it or not.`,
+The commands work on COVE_HOME, whether a server has it or not, and for all tenants.
+A template NAME is shared with all of them. TENANT/NAME is that of one tenant, which
+alone sees it, as NAME; callers of a server build such templates over HTTP.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}

@@ -99,7 +99,11 @@ func (v view) moving(ctx context.Context, f cove.SessionFilter, asked []cove.Nod
 // recorded is what the directory knows of the caller's sessions.
 func (v view) recorded(ctx context.Context, f cove.SessionFilter) ([]*cove.Session, error) {
 	f.Tenant = v.p.Tenant
-	return gather(v.m.cfg.Directory.Sessions(ctx, f))
+	all, err := gather(v.m.cfg.Directory.Sessions(ctx, f))
+	for _, s := range all {
+		_, s.Spec.Template = cove.SplitTemplate(s.Spec.Template) // as callers know it
+	}
+	return all, err
 }
 
 func gather[T any](list iter.Seq2[T, error]) ([]T, error) {

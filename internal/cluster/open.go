@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"strings"
 
 	"github.com/cove-sandbox/cove"
@@ -71,6 +72,9 @@ func (v view) wants(s cove.Spec) placement.Want {
 	}
 	if w.Template == "" {
 		w.Template = def.Template
+	}
+	if own := cove.TenantTemplate(v.p.Tenant, w.Template); slices.ContainsFunc(v.m.members(), func(n cove.Node) bool { return slices.Contains(n.Templates, own) }) {
+		w.Template = own
 	}
 	if w.Isolation == "" {
 		w.Isolation = def.Require.Isolation

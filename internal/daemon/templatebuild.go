@@ -73,6 +73,9 @@ func BuildTemplate(ctx context.Context, cfg config.Config, b TemplateBuild) (_ w
 			return templateOf(e), nil
 		}
 	}
+	if err := store.Room(b.Name); err != nil {
+		return wire.Template{}, err
+	}
 	st, err := store.Stage()
 	if err != nil {
 		return wire.Template{}, err

@@ -43,6 +43,9 @@ func (m *templateMaker) Templates(context.Context) ([]cove.Template, error) {
 	return forms, nil
 }
 
+// HasTemplate implements [cove.TemplateMaker].
+func (m *templateMaker) HasTemplate(name string) (bool, error) { return m.all.store.Has(name) }
+
 // BuildTemplate implements [cove.TemplateMaker]. One is built at a time.
 func (m *templateMaker) BuildTemplate(ctx context.Context, req cove.TemplateRequest) (_ *cove.Template, err error) {
 	select {

@@ -36,7 +36,7 @@ func TestTemplatesAreKept(t *testing.T) {
 	p := dial(t, r.URL, strings.TrimSpace(string(key))).Templates()
 	_, err = daemon.BuildTemplate(t.Context(), cfg, daemon.TemplateBuild{Name: "mine", Dir: shellTree(t)})
 	done(t, err)
-	made, err := p.Tag(t.Context(), "mine", "mine.v1")
+	made, err := p.Tag(t.Context(), "mine", "mine.v1", true)
 	if err != nil || made.Name != "mine.v1" || len(made.Digest) != 64 {
 		t.Fatalf("tagged %+v, %v", made, err)
 	}
@@ -48,8 +48,8 @@ func TestTemplatesAreKept(t *testing.T) {
 	if found["mine"] != made.Digest || found["mine.v1"] != made.Digest {
 		t.Errorf("there are %v", found)
 	}
-	done(t, p.Delete(t.Context(), "mine.v1"))
-	if err := p.Delete(t.Context(), "mine.v1"); cove.CodeOf(err) != cove.NotFound {
+	done(t, p.Delete(t.Context(), "mine.v1", true))
+	if err := p.Delete(t.Context(), "mine.v1", true); cove.CodeOf(err) != cove.NotFound {
 		t.Errorf("a second time it gave %v", err)
 	}
 

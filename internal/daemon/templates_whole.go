@@ -73,7 +73,7 @@ func (t *templates) Lacking() (words []string) {
 		return []string{"templates cannot be read: " + cove.MessageOf(err)}
 	}
 	for _, e := range list {
-		if !e.Ready {
+		if tenant, _ := cove.SplitTemplate(e.Name); !e.Ready && tenant == "" { // every caller reads this
 			words = append(words, fmt.Sprintf("template %s is not ready: %s; %s", e.Name, e.Why, e.Remedy))
 		}
 	}
@@ -113,8 +113,9 @@ func (t *templates) wire() ([]wire.Template, error) {
 
 // templateOf is the form of a template that travels.
 func templateOf(e rootfs.Entry) wire.Template {
+	tenant, _ := cove.SplitTemplate(e.Name)
 	t := wire.Template{
-		Name: e.Name, Kind: string(e.Kind), Digest: e.Digest, Source: e.Source, Size: e.Size, Files: e.Files, Packages: []wire.TemplatePackage{},
+		Name: e.Name, Shared: tenant == "", Kind: string(e.Kind), Digest: e.Digest, Source: e.Source, Size: e.Size, Files: e.Files, Packages: []wire.TemplatePackage{},
 		Notes: e.Notes, Ready: e.Ready, Why: e.Why, Remedy: e.Remedy, Providers: []string{},
 	}
 	if !e.Created.IsZero() {

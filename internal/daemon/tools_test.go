@@ -44,7 +44,7 @@ func TestAnalyze(t *testing.T) {
 
 func TestTemplatesAndCode(t *testing.T) {
 	w := plug(t)
-	if status, text := w.tool("/api/templates", ""); status != 200 || !strings.Contains(text, `"name":"sandbox","kind":`) || !strings.Contains(text, `"ready":true,"providers":["fake`) {
+	if status, text := w.tool("/api/templates", ""); status != 200 || !strings.Contains(text, `"name":"sandbox","shared":true,"kind":`) || !strings.Contains(text, `"ready":true,"providers":["fake`) {
 		t.Errorf("%d %s", status, text)
 	}
 	before := w.sessions()

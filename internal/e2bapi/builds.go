@@ -170,9 +170,11 @@ func (c *call) newTemplate() error {
 			return err
 		}
 	}
-	// Tasks are for those alone who may change templates.
-	if _, err := c.platform.Admin().Tasks(c.r.Context()); err != nil {
-		return err
+	if !c.who.May(cove.ScopeTemplates) && !c.who.May(cove.ScopeAdmin) {
+		return cove.Errorf(cove.Denied, "building templates needs the scope %s, which this key does not hold", cove.ScopeTemplates).Remedy("ask an operator for a key that does")
+	}
+	if t, err := c.template(one.name); err == nil && t.Shared {
+		return cove.Errorf(cove.Conflict, "template %s is shared with all tenants", one.name).With("field", "name").Remedy("use another name")
 	}
 	if err := c.h.builds.add(one); err != nil {
 		return err
@@ -184,7 +186,7 @@ func (c *call) newTemplate() error {
 		Names    []string `json:"names"`
 		Tags     []string `json:"tags"`
 		Aliases  []string `json:"aliases"`
-	}{one.name, one.id, true, []string{one.name}, append([]string{}, asked.Tags...), []string{one.name}})
+	}{one.name, one.id, false, []string{one.name}, append([]string{}, asked.Tags...), []string{one.name}})
 	return nil
 }
 
@@ -322,7 +324,7 @@ func (c *call) build(ctx context.Context, one *build, text string, files map[str
 		return err
 	}
 	for _, tag := range one.tags {
-		if _, err := c.platform.Templates().Tag(ctx, made.Name, templateName(one.name+":"+tag)); err != nil {
+		if _, err := c.platform.Templates().Tag(ctx, made.Name, templateName(one.name+":"+tag), false); err != nil {
 			return err
 		}
 	}

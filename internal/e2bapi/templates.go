@@ -70,7 +70,7 @@ func buildOf(t cove.Template) string {
 func answerOf(t cove.Template) templateAnswer {
 	names := []string{t.Name}
 	return templateAnswer{
-		Template: t.Name, Build: buildOf(t), Public: true, Aliases: names, Names: names, CPUs: 1,
+		Template: t.Name, Build: buildOf(t), Public: t.Shared, Aliases: names, Names: names, CPUs: 1,
 		Created: t.CreatedAt, Updated: t.CreatedAt, Status: "ready", Version: envdVersion,
 	}
 }
@@ -151,7 +151,7 @@ func (c *call) aliasOf(alias string) error {
 		c.answer(http.StatusOK, struct {
 			Template string `json:"templateID"`
 			Public   bool   `json:"public"`
-		}{t.Name, true})
+		}{t.Name, t.Shared})
 	}
 	return err
 }
@@ -218,7 +218,7 @@ func (c *call) tagTemplate() error {
 	}
 	name, _, _ := strings.Cut(asked.Target, ":")
 	for _, tag := range asked.Tags {
-		if _, err := c.platform.Templates().Tag(c.r.Context(), target.Name, templateName(name+":"+tag)); err != nil {
+		if _, err := c.platform.Templates().Tag(c.r.Context(), target.Name, templateName(name+":"+tag), false); err != nil {
 			return err
 		}
 	}
@@ -241,7 +241,7 @@ func (c *call) untagTemplate() error {
 		return err
 	}
 	for _, tag := range asked.Tags {
-		if err := c.platform.Templates().Delete(c.r.Context(), templateName(asked.Name+":"+tag)); err != nil {
+		if err := c.platform.Templates().Delete(c.r.Context(), templateName(asked.Name+":"+tag), false); err != nil {
 			return err
 		}
 	}
@@ -249,13 +249,13 @@ func (c *call) untagTemplate() error {
 	return nil
 }
 
-// removeTemplate removes a template of the server.
+// removeTemplate removes a template of the caller's tenant.
 func (c *call) removeTemplate(name string) error {
 	t, err := c.template(name)
 	if err != nil {
 		return err
 	}
-	if err := c.platform.Templates().Delete(c.r.Context(), t.Name); err != nil {
+	if err := c.platform.Templates().Delete(c.r.Context(), t.Name, false); err != nil {
 		return err
 	}
 	c.done()

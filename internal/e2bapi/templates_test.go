@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -21,6 +22,7 @@ import (
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/engine"
 	"github.com/cove-sandbox/cove/internal/e2bapi"
+	"github.com/cove-sandbox/cove/provider/fake"
 )
 
 // rack keeps templates in memory, all of them ready.
@@ -38,6 +40,13 @@ func (s *rack) Templates(context.Context) ([]cove.Template, error) {
 		all = append(all, cove.Template{Name: name, Digest: digest, Ready: true, CreatedAt: time.Unix(1e9, 0).UTC()})
 	}
 	return all, nil
+}
+
+func (s *rack) HasTemplate(name string) (bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, ok := s.names[name]
+	return ok, nil
 }
 
 func (s *rack) BuildTemplate(_ context.Context, req cove.TemplateRequest) (*cove.Template, error) {
@@ -58,7 +67,7 @@ func (s *rack) BuildTemplate(_ context.Context, req cove.TemplateRequest) (*cove
 	}
 	req.OnOutput(cove.Chunk{Data: []byte("Step 1\nStep")})
 	req.OnOutput(cove.Chunk{Data: []byte(" 2")})
-	if req.Name == "bad" {
+	if strings.HasSuffix(req.Name, "/bad") {
 		return nil, cove.Errorf(cove.Invalid, "it cannot be built")
 	}
 	s.mu.Lock()
@@ -87,8 +96,14 @@ func (s *rack) RemoveTemplate(_ context.Context, name string) error {
 // templateCall makes a call of the control API.
 func (r *rig) templateCall(method, path, body string) (int, string) {
 	r.t.Helper()
+	return r.callAs(goodKey, method, path, body)
+}
+
+// callAs makes a call of the control API with a key.
+func (r *rig) callAs(key, method, path, body string) (int, string) {
+	r.t.Helper()
 	req := must(http.NewRequestWithContext(r.t.Context(), method, r.server.URL+path, strings.NewReader(body)))(r.t)
-	req.Header.Set("X-Api-Key", goodKey)
+	req.Header.Set("X-Api-Key", key)
 	status, text, _ := r.read(req)
 	return status, text
 }
@@ -112,7 +127,8 @@ func TestTemplates(t *testing.T) {
 		{"GET", "/templates/aliases/none", "", 404, "none"},
 		{"GET", "/templates/web/other", "", 404, "there is no GET"},
 		{"POST", "/templates/tags", `{"target":"web","tags":["v1","v2"]}`, 201, build},
-		{"GET", "/templates/aliases/web:v1", "", 200, `"templateID":"web.v1"`},
+		{"GET", "/templates/aliases/web:v1", "", 200, `{"templateID":"web.v1","public":false}`},
+		{"DELETE", "/templates/web", "", 409, "shared with all tenants"},
 		{"GET", "/templates/aliases/web:latest", "", 200, `"templateID":"web"`},
 		{"DELETE", "/templates/tags", `{"name":"web","tags":["v2"]}`, 204, ""},
 		{"DELETE", "/templates/tags", `{"name":"web","tags":["v2"]}`, 404, ""},
@@ -123,6 +139,7 @@ func TestTemplates(t *testing.T) {
 		{"POST", "/templates/tags", `{`, 400, "JSON"},
 		{"DELETE", "/templates/tags", `[]`, 400, "JSON"},
 		{"DELETE", "/templates/tags", `{"name":"web"}`, 400, "tags"},
+		{"POST", "/v3/templates", `{"name":"web"}`, 409, "shared with all tenants"},
 		{"POST", "/v3/templates", `{"name":"A b"}`, 400, "template"},
 		{"POST", "/v3/templates", `{"name":"a","tags":["A b"]}`, 400, "cannot be a tag"},
 		{"POST", "/v2/templates/a/builds/b", `{}`, 404, "there is no build"},
@@ -151,8 +168,13 @@ func TestTemplates(t *testing.T) {
 // begun begins a build and returns its id.
 func (r *rig) begun(body string) string {
 	r.t.Helper()
+	return r.begunBy(goodKey, body)
+}
+
+func (r *rig) begunBy(key, body string) string {
+	r.t.Helper()
 	var made struct{ BuildID string }
-	if status, text := r.templateCall("POST", "/v3/templates", body); status != 202 || json.Unmarshal([]byte(text), &made) != nil {
+	if status, text := r.callAs(key, "POST", "/v3/templates", body); status != 202 || json.Unmarshal([]byte(text), &made) != nil {
 		r.t.Fatalf("%s answered %d %s", body, status, text)
 	}
 	return made.BuildID
@@ -168,8 +190,13 @@ type buildEnd struct {
 // ended waits for the end of a build.
 func (r *rig) ended(name, id string) (end buildEnd) {
 	r.t.Helper()
+	return r.endedBy(goodKey, name, id)
+}
+
+func (r *rig) endedBy(key, name, id string) (end buildEnd) {
+	r.t.Helper()
 	for end.Status != "ready" && end.Status != "error" {
-		if status, text := r.templateCall("GET", "/templates/"+name+"/builds/"+id+"/status?logsOffset=0", ""); status != 200 || json.Unmarshal([]byte(text), &end) != nil {
+		if status, text := r.callAs(key, "GET", "/templates/"+name+"/builds/"+id+"/status?logsOffset=0", ""); status != 200 || json.Unmarshal([]byte(text), &end) != nil {
 			r.t.Fatalf("answered %d %s", status, text)
 		}
 	}
@@ -264,7 +291,7 @@ func TestTemplateBuild(t *testing.T) {
 	if diff := cmp.Diff(want, kept.built); diff != "" {
 		t.Errorf("it was built from (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(map[string]string{"app": "built", "app.v1": "built"}, kept.names); diff != "" {
+	if diff := cmp.Diff(map[string]string{"acme/app": "built", "acme/app.v1": "built"}, kept.names); diff != "" {
 		t.Errorf("there is (-want +got):\n%s", diff)
 	}
 }
@@ -292,5 +319,71 @@ func TestTemplateBuildRefused(t *testing.T) {
 	}
 	if end := r.ended("bad", id); end.Status != "error" || end.Reason.Message != "it cannot be built" || len(end.Logs) != 3 {
 		t.Errorf("it ended as %+v", end)
+	}
+}
+
+// TestTemplateOfAnotherTenant: a key of another tenant neither sees nor rebuilds nor deletes
+// a template, and the sandboxes of those that have it go on.
+func TestTemplateOfAnotherTenant(t *testing.T) {
+	kept := &rack{names: map[string]string{}}
+	r := serveWith(t, rigOptions{
+		engine: func(c *engine.Config) { c.Templates = kept },
+		fake:   func(c *fake.Config) { c.Templates = []string{"base", "acme/app"} },
+	})
+	const step = `{"steps":[{"type":"RUN","args":["x"]}]}`
+	built := func(key string) {
+		t.Helper()
+		id := r.begunBy(key, `{"name":"app"}`)
+		if status, text := r.callAs(key, "POST", "/v2/templates/app/builds/"+id, step); status != 202 {
+			t.Fatalf("answered %d %s", status, text)
+		}
+		if end := r.endedBy(key, "app", id); end.Status != "ready" {
+			t.Fatalf("it ended as %+v", end)
+		}
+	}
+	attack := func() {
+		t.Helper()
+		for _, c := range [][3]string{
+			{"GET", "/templates/app", ""}, {"GET", "/templates/aliases/app", ""}, {"DELETE", "/templates/app", ""}, {"GET", "/templates/app/tags", ""},
+			{"POST", "/templates/tags", `{"target":"app","tags":["v1"]}`}, {"DELETE", "/templates/tags", `{"name":"app","tags":["v1"]}`},
+		} {
+			if status, text := r.callAs(otherKey, c[0], c[1], c[2]); status != 404 || strings.Contains(text, "acme") {
+				t.Errorf("%s %s answered %d %s", c[0], c[1], status, text)
+			}
+		}
+	}
+	built(goodKey)
+	id := r.create(`{"templateID":"app"}`)
+	begun := r.begun(`{"name":"app"}`)
+	if status, text := r.callAs(otherKey, "POST", "/v2/templates/app/builds/"+begun, step); status != 404 {
+		t.Errorf("a build of another tenant answered %d %s", status, text)
+	}
+	attack()
+	kept.mu.Lock()
+	want := maps.Clone(kept.names)
+	kept.mu.Unlock()
+	built(otherKey)
+	if status, text := r.callAs(otherKey, "DELETE", "/templates/app", ""); status != 204 {
+		t.Errorf("its own answered %d %s", status, text)
+	}
+	kept.mu.Lock()
+	if diff := cmp.Diff(want, kept.names); diff != "" {
+		t.Errorf("the templates (-want +got):\n%s", diff)
+	}
+	kept.mu.Unlock()
+	if s := r.session(id); s.State != cove.Running || s.Spec.Template != "app" {
+		t.Errorf("the sandbox is %+v", s)
+	}
+	if s := r.session(r.create(`{"templateID":"app"}`)); s.Spec.Template != "app" {
+		t.Errorf("the next sandbox is %+v", s)
+	}
+	attack()
+}
+
+// TestTemplateScope: a key without the scope is refused before it sends files.
+func TestTemplateScope(t *testing.T) {
+	r := serveWith(t, rigOptions{engine: func(c *engine.Config) { c.Templates = &rack{names: map[string]string{}} }})
+	if status, text := r.callAs(readKey, "POST", "/v3/templates", `{"name":"app"}`); status != 403 || !strings.Contains(text, "the scope templates") {
+		t.Errorf("answered %d %s", status, text)
 	}
 }

@@ -48,10 +48,12 @@ func dataTrips() map[cove.Verb]trip {
 
 		cove.TemplateList: {func(ctx ctxt, p cove.Platform) ([]any, error) { return list(p.Templates().List(ctx)) }, args(), nil},
 		cove.TemplateBuild: {func(ctx ctxt, p cove.Platform) ([]any, error) {
-			return one(p.Templates().Build(ctx, cove.TemplateRequest{Name: "a.b-c", Files: strings.NewReader("a tar")}))
-		}, args("a.b-c", "a tar"), nil},
-		cove.TemplateTag:    {func(ctx ctxt, p cove.Platform) ([]any, error) { return one(p.Templates().Tag(ctx, "a/b ..", "c")) }, args("a/b ..", "c"), nil},
-		cove.TemplateDelete: {func(ctx ctxt, p cove.Platform) ([]any, error) { return none(p.Templates().Delete(ctx, "a?b")) }, args("a?b"), nil},
+			return one(p.Templates().Build(ctx, cove.TemplateRequest{Name: "a.b-c", Shared: true, Files: strings.NewReader("a tar")}))
+		}, args("a.b-c", true, "a tar"), nil},
+		cove.TemplateTag: {func(ctx ctxt, p cove.Platform) ([]any, error) {
+			return one(p.Templates().Tag(ctx, "a/b ..", "c", true))
+		}, args("a/b ..", "c", true), nil},
+		cove.TemplateDelete: {func(ctx ctxt, p cove.Platform) ([]any, error) { return none(p.Templates().Delete(ctx, "a?b", true)) }, args("a?b", true), nil},
 
 		cove.ChatSend: {func(ctx ctxt, p cove.Platform) ([]any, error) { return one(p.Chats().Send(ctx, chat)) }, args(chat), nil},
 		cove.ChatMessages: {func(ctx ctxt, p cove.Platform) ([]any, error) {

@@ -23,15 +23,15 @@ func (t fakeTemplates) Build(_ context.Context, req cove.TemplateRequest) (*cove
 	if req.OnOutput != nil && t.fail == nil {
 		req.OnOutput(cove.Chunk{Stream: cove.Stdout, Data: []byte("step 1")})
 	}
-	return give[cove.Template](t.fake, cove.TemplateBuild, args(req.Name, text))
+	return give[cove.Template](t.fake, cove.TemplateBuild, args(req.Name, req.Shared, text))
 }
 
-func (t fakeTemplates) Tag(_ context.Context, name, as string) (*cove.Template, error) {
-	return give[cove.Template](t.fake, cove.TemplateTag, args(name, as))
+func (t fakeTemplates) Tag(_ context.Context, name, as string, shared bool) (*cove.Template, error) {
+	return give[cove.Template](t.fake, cove.TemplateTag, args(name, as, shared))
 }
 
-func (t fakeTemplates) Delete(_ context.Context, name string) error {
-	return t.note(cove.TemplateDelete, args(name))
+func (t fakeTemplates) Delete(_ context.Context, name string, shared bool) error {
+	return t.note(cove.TemplateDelete, args(name, shared))
 }
 
 type fakeDatasets struct{ *fake }

@@ -4,15 +4,17 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/cove-sandbox/cove"
 )
 
 // base is the template that is always there.
 const base = "base"
 
-// template returns the template of an image: those of the original have ours in
-// their place, and all others are known by the name of a template.
-func (s *server) template(image string) (string, error) {
-	ready := s.Templates()
+// template returns the template of an image, for a tenant: those of the original have
+// ours in their place, and all others are known by the name of a template.
+func (s *server) template(tenant, image string) (string, error) {
+	ready := cove.VisibleTemplates(tenant, s.Templates())
 	name := strings.TrimPrefix(image, "docker.io/")
 	short, _, _ := strings.Cut(name, ":")
 	switch short {

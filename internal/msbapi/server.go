@@ -28,7 +28,7 @@ type Config struct {
 	// Bodies bounds the bodies that are in memory. The default is a budget of the
 	// server's own.
 	Bodies *intake.Budget
-	// Templates returns the names of the templates that are ready, beside base. The
+	// Templates returns the full names of the templates that are ready, beside base. The
 	// default is that there are none.
 	Templates func() []string
 	// Isolation, if not nil, says what stands around a principal's sandbox. Clients of the

@@ -81,7 +81,7 @@ func (c *call) configure(spec *cove.Spec, cfg config) (err error) {
 			return wrong("config." + f.name + ": " + f.why)
 		}
 	}
-	if spec.Template, err = c.template(cfg.Image); err != nil {
+	if spec.Template, err = c.template(c.who.Tenant, cfg.Image); err != nil {
 		return err
 	}
 	spec.Metadata = map[string]string{metaImage: cfg.Image}

@@ -168,7 +168,7 @@ func providersOf(n *cove.Node) string {
 }
 
 func templatesOf(n *cove.Node) string {
-	return cmp.Or(strings.Join(n.Templates, " and "), baseTemplate)
+	return cmp.Or(strings.Join(cove.VisibleTemplates("", n.Templates), " and "), baseTemplate)
 }
 
 func memoryOf(n *cove.Node) string { return n.Capacity.Memory.String() }

@@ -4,11 +4,13 @@
 //
 // A store is a directory:
 //
-//	names/NAME.json   what the template NAME is: a [Manifest]
-//	trees/DIGEST/     the files, named after what is in them
-//	trees/DIGEST.use  locked by processes that handed the tree out
-//	staging/          what is being built, and what is being removed
-//	lock              held for a moment by whoever changes names
+//	names/NAME.json           what the shared template NAME is: a [Manifest]
+//	owned/TENANT/NAME.json    what TENANT/NAME is, a template of that tenant alone
+//	owned/TENANT/DIGEST.left  the manifest of a tree that was the tenant's and is still in use
+//	trees/DIGEST/             the files, named after what is in them
+//	trees/DIGEST.use          locked by processes that handed the tree out
+//	staging/                  what is being built, and what is being removed
+//	lock                      held for a moment by whoever changes names
 //
 // Trees are never changed: a build makes another one, and moves a name. Several
 // processes may use one store at once. A tree goes when no name leads to it and

@@ -52,10 +52,16 @@ type Entry struct {
 
 var goodName = regexp.MustCompile(`^[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?$`)
 
-// CheckName returns why a template cannot have this name, or nil.
-func CheckName(name string) error {
-	if goodName.MatchString(name) {
+// CheckName returns why a template cannot have this full name, or nil. The name of a
+// builtin template is always a shared one.
+func CheckName(full string) error {
+	tenant, name := cove.SplitTemplate(full)
+	_, builtin := recipeOf(name)
+	if full != name && (name == Base || builtin) {
+		return cove.Errorf(cove.Conflict, "template %s is builtin and shared with all tenants", name).With("field", "template").Remedy("use another name")
+	}
+	if goodName.MatchString(name) && (full == name || cove.ValidTenant(tenant) == nil) {
 		return nil
 	}
-	return cove.InvalidField("template", "%.80q is no name; use 1 to 63 lower-case letters, digits, dots, dashes and underscores", name)
+	return cove.InvalidField("template", "%.80q is no name; use 1 to 63 lower-case letters, digits, dots, dashes and underscores, and for a template of one tenant TENANT/ before them", full)
 }

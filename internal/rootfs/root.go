@@ -43,7 +43,7 @@ func (l *lazyRoot) make() (*os.Root, error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return root, err
 	}
-	for _, dir := range []string{namesDir, treesDir, stagingDir} {
+	for _, dir := range []string{namesDir, ownedDir, treesDir, stagingDir} {
 		if err := os.MkdirAll(filepath.Join(l.dir, dir), 0o700); err != nil {
 			return nil, err
 		}

@@ -20,6 +20,7 @@ import (
 // The names in a store.
 const (
 	namesDir   = "names"
+	ownedDir   = "owned"
 	treesDir   = "trees"
 	stagingDir = "staging"
 	lockFile   = "lock"
@@ -116,11 +117,16 @@ func (s *Store) built() (names []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	files, err := fs.ReadDir(root.FS(), namesDir)
-	for _, f := range files {
-		if name, ok := strings.CutSuffix(f.Name(), ".json"); ok && goodName.MatchString(name) {
-			names = append(names, name)
+	if names, err = namesIn(root, namesDir); err != nil {
+		return nil, err
+	}
+	tenants, err := owners(root)
+	for _, tenant := range tenants {
+		own, oerr := namesIn(root, path.Join(ownedDir, tenant))
+		for _, name := range own {
+			names = append(names, cove.TenantTemplate(tenant, name))
 		}
+		err = errors.Join(err, oerr)
 	}
 	return names, err
 }
@@ -155,7 +161,7 @@ func (s *Store) read(name string) (m Manifest, err error) {
 	if err != nil {
 		return m, err
 	}
-	f, err := root.Open(path.Join(namesDir, name+".json"))
+	f, err := root.Open(manifestOf(name))
 	if err != nil {
 		return m, err
 	}
@@ -208,6 +214,9 @@ func (s *Store) put(ctx context.Context, st *Stage, m Manifest) (Manifest, error
 		return m, err
 	}
 	defer unlock()
+	if err := s.roomFor(m); err != nil {
+		return m, err
+	}
 	if err := s.settle(ctx, st, m.Digest); err != nil {
 		return m, err
 	}
@@ -251,6 +260,9 @@ func (s *Store) tag(ctx context.Context, name, as string) (m Manifest, err error
 	}
 	m = e.Manifest
 	m.Name = as
+	if err := s.roomFor(m); err != nil {
+		return m, err
+	}
 	if err := s.write(m); err != nil {
 		return m, err
 	}
@@ -305,7 +317,13 @@ func (s *Store) write(m Manifest) error {
 	_, err = f.Write(append(data, '\n'))
 	err = errors.Join(err, f.Sync(), f.Close())
 	if err == nil {
-		err = s.root().Rename(draft, path.Join(namesDir, m.Name+".json"))
+		err = s.leave(m.Name, m.Digest)
+	}
+	if err == nil {
+		err = s.root().MkdirAll(path.Dir(manifestOf(m.Name)), 0o700)
+	}
+	if err == nil {
+		err = s.root().Rename(draft, manifestOf(m.Name))
 	}
 	if err != nil {
 		return errors.Join(err, s.root().Remove(draft))

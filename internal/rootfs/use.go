@@ -215,7 +215,9 @@ func (s *Store) remove(ctx context.Context, name string) (kept bool, err error) 
 	}
 	defer unlock()
 	m, _ := s.read(name) // also what cannot be read can be removed
-	err = s.root().Remove(path.Join(namesDir, name+".json"))
+	if err = s.leave(name, ""); err == nil {
+		err = s.root().Remove(manifestOf(name))
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		if _, ok := s.builtin(name); ok {
 			return false, cove.Errorf(cove.Conflict, "template %s was not built here: nothing can be removed", name)
@@ -253,7 +255,7 @@ func (s *Store) sweep() (left map[string]bool, err error) {
 			err = errors.Join(err, s.drop(digest))
 		}
 	}
-	return left, err
+	return left, errors.Join(err, s.forgetLeft(left))
 }
 
 // trees returns the digests of all trees.

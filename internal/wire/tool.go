@@ -9,6 +9,7 @@ import (
 // Template is a base that sessions can start from.
 type Template struct {
 	Name      string            `json:"name"`
+	Shared    bool              `json:"shared" jsonschema:"with all tenants; otherwise it is the caller's tenant's"`
 	Kind      string            `json:"kind,omitempty" jsonschema:"host: the host's own programs, layer: files over them, tree: files of its own"`
 	Digest    string            `json:"digest,omitempty" jsonschema:"of its files, sha256 in hex"`
 	Source    string            `json:"source,omitempty" jsonschema:"what it was made from"`
@@ -29,7 +30,7 @@ type TemplatePackage = cove.TemplatePackage
 // TemplateOf returns the form of t.
 func TemplateOf(t cove.Template) Template {
 	w := Template{
-		Name: t.Name, Kind: t.Kind, Digest: t.Digest, Source: t.Source, Size: t.Size, Files: t.Files, Packages: t.Packages, Notes: t.Notes,
+		Name: t.Name, Shared: t.Shared, Kind: t.Kind, Digest: t.Digest, Source: t.Source, Size: t.Size, Files: t.Files, Packages: t.Packages, Notes: t.Notes,
 		Ready: t.Ready, Why: t.Why, Remedy: t.Remedy, Providers: t.Providers,
 	}
 	if !t.CreatedAt.IsZero() {
@@ -47,7 +48,7 @@ func TemplateOf(t cove.Template) Template {
 // Cove returns the platform's own form.
 func (w Template) Cove() cove.Template {
 	t := cove.Template{
-		Name: w.Name, Kind: w.Kind, Digest: w.Digest, Source: w.Source, Size: w.Size, Files: w.Files, Packages: w.Packages, Notes: w.Notes,
+		Name: w.Name, Shared: w.Shared, Kind: w.Kind, Digest: w.Digest, Source: w.Source, Size: w.Size, Files: w.Files, Packages: w.Packages, Notes: w.Notes,
 		Ready: w.Ready, Why: w.Why, Remedy: w.Remedy, Providers: w.Providers,
 	}
 	if w.CreatedAt != nil {
@@ -58,7 +59,8 @@ func (w Template) Cove() cove.Template {
 
 // TemplateTag asks for another name of a template.
 type TemplateTag struct {
-	As string `json:"as" jsonschema:"the name; what had it is replaced"`
+	As     string `json:"as" jsonschema:"the name; what had it is replaced"`
+	Shared bool   `json:"shared,omitempty" jsonschema:"with all tenants, which needs the scope admin; left out, it is the caller's tenant's"`
 }
 
 // CodeCall asks for code to be run in a session that may have to be made first.

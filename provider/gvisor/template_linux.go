@@ -46,8 +46,9 @@ func (h *hostSide) find(name string) (base, error) {
 }
 
 // unknown says that nothing was built under a name.
-func (h *hostSide) unknown(asked string) error {
-	return cove.InvalidField("template", "%.60q is unknown to provider %s; it has %s", asked, name, strings.Join(h.templates(), ", ")).
+func (h *hostSide) unknown(full string) error {
+	tenant, asked := cove.SplitTemplate(full)
+	return cove.InvalidField("template", "%.60q is unknown to provider %s; it has %s", asked, name, strings.Join(cove.VisibleTemplates(tenant, h.templates()), ", ")).
 		Remedy("use one of these, or build it: cove template build %.60s", asked)
 }
 
@@ -71,7 +72,7 @@ func (h *hostSide) lacking() []string {
 		return nil
 	}
 	notes := h.cfg.Templates.Lacking()
-	for _, name := range h.cfg.Templates.Names() {
+	for _, name := range cove.VisibleTemplates("", h.cfg.Templates.Names()) {
 		if _, err := h.find(name); err != nil {
 			notes = append(notes, cove.MessageOf(err))
 		}

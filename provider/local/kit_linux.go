@@ -86,9 +86,10 @@ func (h *hostSide) findTemplate(name string) (Template, error) {
 }
 
 // unknown says that nothing was built under a name.
-func (h *hostSide) unknown(template string) error {
-	return cove.InvalidField("template", "%.60q is unknown to provider %s; it has %s", template, name, strings.Join(h.templates(), ", ")).
-		Remedy("use one of these, or build it: cove template build %.60s", template)
+func (h *hostSide) unknown(full string) error {
+	tenant, asked := cove.SplitTemplate(full)
+	return cove.InvalidField("template", "%.60q is unknown to provider %s; it has %s", asked, name, strings.Join(cove.VisibleTemplates(tenant, h.templates()), ", ")).
+		Remedy("use one of these, or build it: cove template build %.60s", asked)
 }
 
 // templates are the names of those that are ready, the base first.

@@ -14,7 +14,7 @@ import { TenantView } from "./tenant";
 
 const scopes: [string, string][] = [
   ["sandbox:read", "see sandboxes"], ["sandbox:write", "open, change and end them"], ["exec", "run programs and code, reach ports"], ["files:read", "read files"],
-  ["files:write", "write files"], ["runs", "ask questions of data"], ["admin", "keys, tenants, tasks, the journal"], ["metrics", "read metrics"], ["trusted", "run code whose imports nobody looks at"], ["*", "everything"],
+  ["files:write", "write files"], ["runs", "ask questions of data"], ["templates", "build templates of the own tenant"], ["admin", "keys, tenants, tasks, the journal"], ["metrics", "read metrics"], ["trusted", "run code whose imports nobody looks at"], ["*", "everything"],
 ];
 
 const state = (k: Key): string => (k.revoked_at ? "revoked" : k.expires_at && Date.parse(k.expires_at) < Date.now() ? "expired" : "good");
