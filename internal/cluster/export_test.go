@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 
 	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/placement"
 )
 
 // Known is how the other nodes were when they were last looked at.
@@ -18,6 +19,13 @@ func (m *Member) BeatNow(ctx context.Context) error { return m.beat(ctx) }
 
 // Remembers reports where a session of another node is thought to be.
 func (m *Member) Remembers(id cove.ID) (string, bool) { return m.known.get(id) }
+
+// Wants is what a session that a caller opens needs of a node, where there are these.
+func Wants(nodes []cove.Node, p cove.Principal, s cove.Spec) placement.Want {
+	m := &Member{}
+	m.nodes.Store(&nodes)
+	return view{m: m, p: p}.wants(s)
+}
 
 // CallerConfig is how a node calls another, for who knows a secret.
 func CallerConfig(secret, from, to string) (*tls.Config, error) {

@@ -102,6 +102,21 @@ var mutations = []mutation{
 		"./internal/e2bapi", "TestAccess",
 	},
 	{
+		"the network ceiling of E2B clients", "internal/e2bapi/network.go",
+		"if !c.exceeds(mode) {", "if true {",
+		"./internal/e2bapi", "TestNetworkCeiling",
+	},
+	{
+		"the scope for templates that all tenants share", "engine/templates.go",
+		"if !c.shared {\n\t\ta.Tenant", "if true {\n\t\ta.Tenant",
+		"./engine", "TestSharedTemplates",
+	},
+	{
+		"the tenant in the name of a template", "engine/templates.go",
+		"if full, err = e.ownTemplate(ctx, t.v.p.Tenant, c.name); err != nil {", "if full = c.name; false {",
+		"./engine", "TestTemplatesOfTenants",
+	},
+	{
 		"the limit on output", "internal/spool/log.go",
 		"if limit := int64(l.cfg.Limit); limit > 0 &&", "if limit := int64(l.cfg.Limit); limit > 1<<40 &&",
 		"./internal/spool", "TestLimitIsToldOnce",

@@ -29,7 +29,7 @@ var severe = []struct {
 	{
 		kind:   "a tenant",
 		groups: []string{"floors", "keys", "links", "quota", "scopes", "tenants"},
-		words:  []string{"floor", "neverover", "nocontent", "ofacaller", "ofothers", "places", "questionsofasession", "quotas", "regions", "tenant"},
+		words:  []string{"floor", "neverover", "nocontent", "ofacaller", "ofothers", "places", "questionsofasession", "quotas", "regions", "sharedtemplate", "tenant"},
 	},
 	{
 		kind:     "a key",
@@ -44,7 +44,7 @@ var severe = []struct {
 		packages: []string{"internal/egress", "internal/policy", "internal/pypolicy", "internal/sqlpolicy"},
 		groups:   []string{"blocked", "egress", "grants", "network", "sql"},
 		words: []string{
-			"asksaperson", "blocked", "closednetwork", "denied", "egress", "fallback", "grant", "importmodes", "onitswayout", "policy", "runnothing",
+			"asksaperson", "blocked", "ceiling", "closednetwork", "denied", "egress", "fallback", "grant", "importmodes", "onitswayout", "policy", "runnothing",
 			"testimports", "thoseofthelist",
 		},
 	},
