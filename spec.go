@@ -32,8 +32,9 @@ type Spec struct {
 	Network   Network           `json:"network,omitzero"`
 	Workspace Workspace         `json:"workspace,omitzero"`
 	Volumes   []Volume          `json:"volumes,omitempty"`
-	Env       map[string]string `json:"env,omitempty"`
-	Policy    string            `json:"policy,omitempty"` // the command policy, such as agent-bash
+	Env       map[string]string `json:"env,omitempty"`       // empty in answers, see EnvNames
+	EnvNames  []string          `json:"env_names,omitempty"` // in answers only: the names in Env, sorted
+	Policy    string            `json:"policy,omitempty"`    // the command policy, such as agent-bash
 	Require   Require           `json:"require,omitzero"`
 	Metadata  map[string]string `json:"metadata,omitempty"`
 	Ports     []int             `json:"ports,omitempty"`
@@ -158,6 +159,9 @@ func (s Spec) validateNames() error {
 		if err := validText(f.name, f.value, maxNameLen); err != nil {
 			return err
 		}
+	}
+	if len(s.EnvNames) > 0 {
+		return InvalidField("env_names", "is in answers only; set the variables with their values in env")
 	}
 	if s.Snapshot != "" && !s.Snapshot.Valid() {
 		return InvalidField("snapshot", "%q is not an id", string(s.Snapshot))
@@ -301,6 +305,17 @@ func (s Spec) Asked() []Limit {
 	return asked
 }
 
+// Redacted returns s as answers show it: names of environment variables without
+// their values, which are often secrets. An answer of another node is redacted already.
+func (s Spec) Redacted() Spec {
+	if len(s.Env) == 0 {
+		return s
+	}
+	s.EnvNames = slices.Sorted(maps.Keys(s.Env))
+	s.Env = nil
+	return s
+}
+
 // Differs returns the names of the fields that asked sets and s has otherwise.
 // User and Thread found the session and are not compared; nor is Floors.
 func (s Spec) Differs(asked Spec) []string {
@@ -331,6 +346,7 @@ func (s Spec) Clone() Spec {
 	s.Network.Secrets = slices.Clone(s.Network.Secrets)
 	s.Volumes = slices.Clone(s.Volumes)
 	s.Env = maps.Clone(s.Env)
+	s.EnvNames = slices.Clone(s.EnvNames)
 	s.Metadata = maps.Clone(s.Metadata)
 	s.Ports = slices.Clone(s.Ports)
 	s.Floors = slices.Clone(s.Floors)

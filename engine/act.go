@@ -98,7 +98,7 @@ func decideAndDo[T any](ctx context.Context, v view, a action, do func(context.C
 	}
 	if err == nil {
 		out, err = do(ctx, s)
-		out, err = plainTemplate(out), of(l, a.meanwhile(l, err))
+		out, err = visible(out), of(l, a.meanwhile(l, err))
 	}
 	seen.done(s)
 	if reads {
@@ -145,7 +145,7 @@ func actSeq[T any](ctx context.Context, v view, a action, do func(context.Contex
 			return
 		}
 		for item, err := range seq {
-			if !yield(plainTemplate(item), withOp(a.Verb, err)) {
+			if !yield(visible(item), withOp(a.Verb, err)) {
 				return
 			}
 		}

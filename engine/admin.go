@@ -41,7 +41,7 @@ func (p admin) CreateKey(ctx context.Context, req cove.KeyRequest) (*cove.Key, s
 	if err != nil {
 		return nil, "", err
 	}
-	return shown(k), secret, nil
+	return visible(k), secret, nil
 }
 
 // putKey keeps a new key with an id and returns it with its secret.
@@ -72,26 +72,10 @@ func (p admin) keyMade(ctx context.Context, id cove.ID) error {
 		Reason(cove.ReasonKeyReused).With("key_id", string(id)).Remedy("use that secret; where it is lost, revoke the key and make another with a fresh idempotency key")
 }
 
-// shown is a key without its hash, which no caller needs.
-func shown(k *cove.Key) *cove.Key {
-	c := *k
-	c.Hash = nil
-	return &c
-}
-
 // Keys implements [cove.Admin].
 func (p admin) Keys(ctx context.Context) iter.Seq2[*cove.Key, error] {
 	return actSeq(ctx, p.v, p.does(cove.AdminKeys), func(ctx context.Context, _ *step) (iter.Seq2[*cove.Key, error], error) {
-		return func(yield func(*cove.Key, error) bool) {
-			for k, err := range p.v.e.cfg.Store.Keys(ctx) {
-				if err == nil {
-					k = shown(k)
-				}
-				if !yield(k, err) {
-					return
-				}
-			}
-		}, nil
+		return p.v.e.cfg.Store.Keys(ctx), nil
 	})
 }
 

@@ -37,35 +37,6 @@ func (e *Engine) templateFor(tenant, name string) (string, error) {
 	return own, nil
 }
 
-// plainTemplate returns an answer with the name of its template as its caller knows it.
-func plainTemplate[T any](out T) T {
-	switch full := any(out).(type) {
-	case *cove.Session:
-		return withPlainTemplate(out, full, func(s *cove.Session) *string { return &s.Spec.Template })
-	case *cove.Snapshot:
-		return withPlainTemplate(out, full, func(s *cove.Snapshot) *string { return &s.Template })
-	case *cove.CodeResult:
-		return withPlainTemplate(out, full, func(r *cove.CodeResult) *string { return &r.Template })
-	case *cove.CodeAnalysis:
-		return withPlainTemplate(out, full, func(a *cove.CodeAnalysis) *string { return &a.Template })
-	}
-	return out
-}
-
-// withPlainTemplate copies full, which is out, if it names the template of a tenant.
-func withPlainTemplate[T, S any](out T, full *S, template func(*S) *string) T {
-	if full == nil {
-		return out
-	}
-	c := *full
-	tenant, name := cove.SplitTemplate(*template(&c))
-	if tenant == "" {
-		return out
-	}
-	*template(&c) = name
-	return any(&c).(T)
-}
-
 // templatesOf are the templates of a tenant and the shared ones, by name. Of two with
 // one name it is the tenant's.
 func (e *Engine) templatesOf(ctx context.Context, tenant string) (visible []cove.Template, err error) {

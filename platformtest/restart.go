@@ -41,7 +41,7 @@ func restartLive(t *testing.T, s *suite) {
 		return
 	}
 	got := r.get(p, made.ID)
-	if got.State != cove.Running || got.Busy || !got.CreatedAt.Equal(made.CreatedAt) || len(got.Spec.Differs(spec)) > 0 {
+	if got.State != cove.Running || got.Busy || !got.CreatedAt.Equal(made.CreatedAt) || len(got.Spec.Differs(made.Spec)) > 0 {
 		t.Errorf("after a restart the session is %+v", got)
 	}
 	same(t, "its file", r.read(p, made.ID, "f"), "text")

@@ -12,6 +12,7 @@ import (
 func sessionCases() []testCase {
 	return []testCase{
 		{"open_and_get", openAndGet},
+		{"names_of_variables", namesOfVariables},
 		{"stop_and_start", stopAndStart},
 		{"stop_ends_programs", stopEndsPrograms},
 		{"close", closeForgets},
@@ -46,6 +47,7 @@ func openAndGet(t *testing.T, s *suite) {
 	if got.Template == "" || got.Flavor == "" || got.Network.Mode == "" || got.Workspace.Kind == "" || got.Resources.Memory == 0 || got.Resources.CPUs == 0 {
 		t.Errorf("the spec is not filled in: %+v", got)
 	}
+	spec.Env = nil // of which answers have the names
 	if fields := got.Differs(spec); len(fields) > 0 {
 		t.Errorf("the session has other %v than were asked for: %+v", fields, got)
 	}
@@ -60,6 +62,47 @@ func openAndGet(t *testing.T, s *suite) {
 	same(t, "what Get returns beside what Open returned", again, made)
 	_, err := p.Sessions().Get(r.ctx, cove.NewID())
 	wantReason(t, err, cove.NotFound, cove.ReasonNoSession)
+}
+
+// namesOfVariables looks for the value of a variable in what callers are told: answers
+// have its name alone, and programs have both.
+func namesOfVariables(t *testing.T, s *suite) {
+	r := s.start(t, Options{})
+	const secret = "value-of-a-variable"
+	spec := cove.Spec{User: "u", Thread: "t", Env: map[string]string{"API_KEY": secret, "A": secret}}
+	names := []string{"A", "API_KEY"}
+	key := cove.KeyRequest{Scopes: []cove.Scope{cove.ScopeRead}, Defaults: cove.Spec{Env: spec.Env}}
+	made, _, err := r.admin().Admin().CreateKey(r.ctx, key)
+	r.must(err, "create a key")
+	for _, k := range []*cove.Key{made, r.key(made.ID)} {
+		if !slices.Equal(k.Defaults.EnvNames, names) || len(k.Defaults.Env) > 0 {
+			t.Errorf("the defaults of a key: names %q, values %q", k.Defaults.EnvNames, k.Defaults.Env)
+		}
+	}
+	p := r.user("acme")
+	id := r.session(p, spec).ID
+	answer := func(call func() (*cove.Session, error)) *cove.Session {
+		s, err := call()
+		r.must(err, "a session's answer")
+		return s
+	}
+	answers := []*cove.Session{
+		r.session(p, spec), // the same one again
+		r.get(p, id),
+		answer(func() (*cove.Session, error) { return p.Sessions().Renew(r.ctx, id, time.Hour) }),
+		answer(func() (*cove.Session, error) { return p.Sessions().Stop(r.ctx, id) }),
+		answer(func() (*cove.Session, error) { return p.Sessions().Start(r.ctx, id) }),
+	}
+	answers = append(answers, all(r, p.Sessions().List(r.ctx, cove.SessionFilter{}))...)
+	answers = append(answers, all(r, r.admin().Sessions().List(r.ctx, cove.SessionFilter{}))...)
+	for i, s := range answers {
+		if s.ID == id && (!slices.Equal(s.Spec.EnvNames, names) || len(s.Spec.Env) > 0) {
+			t.Errorf("answer %d: names %q, values %q", i, s.Spec.EnvNames, s.Spec.Env)
+		}
+	}
+	same(t, "what a program has after a stop", r.sh(p, id, `echo "$A $API_KEY"`), secret+" "+secret+"\n")
+	_, err = p.Sessions().Open(r.ctx, cove.OpenRequest{Spec: answers[0].Spec})
+	wantField(t, err, cove.Invalid, "env_names")
 }
 
 func stopAndStart(t *testing.T, s *suite) {

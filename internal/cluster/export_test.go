@@ -47,3 +47,8 @@ func (m *Member) Crash() {
 	m.done.Wait()
 	m.peers.close()
 }
+
+// Recorded is the part of a list that comes from the directory.
+func (m *Member) Recorded(ctx context.Context, as cove.Principal, f cove.SessionFilter) ([]*cove.Session, error) {
+	return view{m: m, p: as}.recorded(ctx, f)
+}

@@ -100,7 +100,8 @@ func (v view) moving(ctx context.Context, f cove.SessionFilter, asked []cove.Nod
 func (v view) recorded(ctx context.Context, f cove.SessionFilter) ([]*cove.Session, error) {
 	f.Tenant = v.p.Tenant
 	all, err := gather(v.m.cfg.Directory.Sessions(ctx, f))
-	for _, s := range all {
+	for _, s := range all { // the directory's copies, made for this call
+		s.Spec = s.Spec.Redacted()
 		_, s.Spec.Template = cove.SplitTemplate(s.Spec.Template) // as callers know it
 	}
 	return all, err

@@ -1,6 +1,7 @@
 package cluster_test
 
 import (
+	"slices"
 	"sync/atomic"
 	"testing"
 
@@ -78,5 +79,22 @@ func TestListWhileASessionMoves(t *testing.T) {
 	over.Store(true)
 	if said, ok := <-missing; ok {
 		t.Error(said)
+	}
+}
+
+// A list that reads the directory has the names of variables and not their values.
+func TestListFromTheDirectoryHasNoValues(t *testing.T) {
+	a, b := pair(t, func(*node) {})
+	s := open(t, a.member.As(somebody()), cove.Spec{Env: map[string]string{"API_KEY": "secret"}})
+	from := a
+	if s.Node == "a" {
+		from = b
+	}
+	recorded, err := from.member.Recorded(t.Context(), somebody(), cove.SessionFilter{})
+	if err != nil || len(recorded) != 1 {
+		t.Fatalf("%d sessions, %v", len(recorded), err)
+	}
+	if spec := recorded[0].Spec; len(spec.Env) > 0 || !slices.Equal(spec.EnvNames, []string{"API_KEY"}) {
+		t.Errorf("the list has the values %q and the names %q", spec.Env, spec.EnvNames)
 	}
 }

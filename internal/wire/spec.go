@@ -20,7 +20,8 @@ type Spec struct {
 	PIDsLimit       *int              `json:"pids_limit,omitempty" jsonschema:"programs at once, enforced or refused"`
 	TimeoutMinutes  *float64          `json:"timeout_minutes,omitempty" jsonschema:"ends after so long without activity"`
 	LifetimeMinutes *float64          `json:"lifetime_minutes,omitempty" jsonschema:"ends so long after it was opened"`
-	Env             map[string]string `json:"env,omitempty" jsonschema:"the environment of every program"`
+	Env             map[string]string `json:"env,omitempty" jsonschema:"the environment of every program; left out in answers"`
+	EnvNames        []string          `json:"env_names,omitempty" jsonschema:"in answers only, instead of env: the names of its variables"`
 	Volumes         []cove.Volume     `json:"volumes,omitempty" jsonschema:"paths of the host, from the operator's list, or volumes of the tenant by name"`
 	Network         *cove.Network     `json:"network,omitempty" jsonschema:"mode none, allow or open; names in allow; names of the operator's credentials in secrets"`
 	Workspace       *Workspace        `json:"workspace,omitempty" jsonschema:"where its files are"`
@@ -49,7 +50,7 @@ func SpecOf(s cove.Spec) Spec {
 		Provider: s.Provider, Template: s.Template, Flavor: s.Flavor, ProjectName: s.Project, UserID: s.User, ThreadID: s.Thread,
 		MemoryLimit: bytesQuantity(s.Resources.Memory), CPULimit: cpuQuantity(s.Resources.CPUs), PIDsLimit: unlessZero(s.Resources.PIDs),
 		TimeoutMinutes: optional(s.Idle, time.Minute), LifetimeMinutes: optional(s.Lifetime, time.Minute),
-		Env: s.Env, Volumes: s.Volumes, Policy: s.Policy, Require: unlessZero(s.Require), Metadata: s.Metadata, Ports: s.Ports, Snapshot: s.Snapshot,
+		Env: s.Env, EnvNames: s.EnvNames, Volumes: s.Volumes, Policy: s.Policy, Require: unlessZero(s.Require), Metadata: s.Metadata, Ports: s.Ports, Snapshot: s.Snapshot,
 		FixedEnd: s.FixedEnd, OnEnd: s.OnEnd, Wake: s.Wake, PublicPorts: s.PublicPorts,
 	}
 	if s.Network.Mode != "" || len(s.Network.Allow) > 0 || len(s.Network.Secrets) > 0 {
@@ -69,7 +70,7 @@ func SpecOf(s cove.Spec) Spec {
 func (w Spec) Cove() (cove.Spec, error) {
 	s := cove.Spec{
 		Provider: w.Provider, Template: w.Template, Flavor: w.Flavor, Project: w.ProjectName, User: w.UserID, Thread: w.ThreadID,
-		Env: w.Env, Volumes: w.Volumes, Policy: w.Policy, Metadata: w.Metadata, Ports: w.Ports, Snapshot: w.Snapshot,
+		Env: w.Env, EnvNames: w.EnvNames, Volumes: w.Volumes, Policy: w.Policy, Metadata: w.Metadata, Ports: w.Ports, Snapshot: w.Snapshot,
 		FixedEnd: w.FixedEnd, OnEnd: w.OnEnd, Wake: w.Wake, PublicPorts: w.PublicPorts,
 	}
 	var err error
