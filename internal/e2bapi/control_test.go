@@ -92,7 +92,7 @@ func TestCreate(t *testing.T) {
 	}
 	s = r.session(r.create(`{"templateID":"code-interpreter-v1","timeout":60,"metadata":{"a":"1"},"envVars":{"B":"2"},"secure":true,
 		"allow_internet_access":false,"autoPause":true,"autoPauseMemory":false,"autoResume":{"enabled":true},"network":{"allowPublicTraffic":false}}`))
-	if s.Spec.Template != "python" || s.Spec.Idle != time.Minute || s.Spec.Metadata["a"] != "1" || s.Spec.Env["B"] != "2" ||
+	if s.Spec.Template != "python" || s.Spec.Idle != time.Minute || s.Spec.Metadata["a"] != "1" || !slices.Equal(s.Spec.EnvNames, []string{"B"}) ||
 		s.Spec.Network.Mode != cove.NetworkNone || s.Spec.OnEnd != cove.EndStop || !s.Spec.Wake || s.Spec.PublicPorts {
 		t.Errorf("what a full body asks for: %+v", s.Spec)
 	}

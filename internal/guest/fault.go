@@ -52,6 +52,9 @@ func fault(r protocol.Reply, name string) error {
 		return cove.Wrap(cove.Unsupported, cause, "the program has no terminal")
 	case protocol.ReasonDir:
 		return cove.Wrap(cove.Invalid, cause, "workdir: %s is not a directory that can be entered", shown).With("field", "workdir")
+	case protocol.ReasonKernelFiles:
+		return cove.Wrap(cove.Denied, cause, "%s leads into a file system of the kernel, such as /proc or /sys, which calls on files do not enter", shown).
+			Remedy("use a program in the sandbox, such as cat")
 	case protocol.ReasonExec, protocol.ReasonUnknown:
 	}
 	return cove.Wrap(cove.Internal, cause, "the sandbox's agent does not understand this host")

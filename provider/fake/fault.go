@@ -15,6 +15,9 @@ import (
 // goroutine then unwinds; the result was decided by whoever ended it.
 var errDead = errors.New("the process has ended")
 
+// errKernelFiles is the error of a path into what would be /proc or /sys.
+var errKernelFiles = fmt.Errorf("a file system of the kernel: %w", syscall.EACCES)
+
 // wording is how coreutils word an error after the name of a file.
 func wording(err error) string {
 	text := err.Error()
@@ -39,6 +42,9 @@ func fileError(name string, err error) error {
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
+	case errors.Is(err, errKernelFiles):
+		return cove.Wrap(cove.Denied, err, "%s leads into a file system of the kernel, such as /proc or /sys, which calls on files do not enter", shown).
+			Remedy("use a program in the sandbox, such as cat")
 	case errors.Is(err, syscall.ENOTDIR):
 		return cove.Wrap(cove.Invalid, err, "%s: a part of the path is a file; name something below a directory", shown)
 	case errors.Is(err, fs.ErrNotExist):

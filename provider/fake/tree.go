@@ -92,7 +92,7 @@ func newTree(root *os.Root, quota cove.Workspace, tools func(string) bool) *tree
 		{target: "/tmp", root: root, base: "tmp", book: rest},
 		{target: homeDir, root: root, base: "home", book: rest},
 	}
-	for _, dir := range []string{"/", "/bin", "/dev", "/home", "/usr", "/usr/bin"} {
+	for _, dir := range []string{"/", "/bin", "/dev", "/home", "/proc", "/sys", "/usr", "/usr/bin"} {
 		t.sim[dir] = &node{mode: fs.ModeDir | 0o755}
 	}
 	t.sim[cove.HomePath] = &node{mode: fs.ModeSymlink | 0o777, link: cove.WorkspacePath}
@@ -212,6 +212,9 @@ func (t *tree) descend(name string, follow bool) (at place, rest []string, err e
 			return place{}, rest, syscall.ENAMETOOLONG
 		}
 		here := t.at(path.Join(cur, part))
+		if strings.HasPrefix(here.abs, "/proc/") || strings.HasPrefix(here.abs, "/sys/") {
+			return here, rest, errKernelFiles
+		}
 		fi, err := t.lstat(here)
 		switch {
 		case err != nil:

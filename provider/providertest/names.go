@@ -15,6 +15,7 @@ func nameTests() []test {
 		{"dots_stay_inside", dotsStayInside},
 		{"links_stay_inside", linksStayInside},
 		{"writing_through_a_link_stays_inside", writeThroughLink},
+		{"files_of_the_kernel", kernelFiles},
 		{"home_is_the_workspace", homeIsWorkspace},
 	}
 }
@@ -139,6 +140,64 @@ func (e *env) unharmed(name string) {
 	b, err := os.ReadFile(name)
 	e.must(err, "read the host file")
 	equal(e, string(b), "secret of the host", "the host's file")
+}
+
+// kernelFiles: no call on files enters /proc or /sys. What is in /proc/self is about the
+// process that looks, and that is not a program of the sandbox.
+func kernelFiles(e *env) {
+	s := e.sandbox()
+	f := s.Files()
+	e.write(s, "plain", "text")
+	e.prints(s, "", `ln -s /proc/self/maps maps; ln -s /proc/self self; ln -s self again; ln -s /proc proc; ln -s / root`)
+	calls := map[string]func(name string) error{
+		"stat": func(name string) error { _, err := f.Stat(e.ctx(), name); return err },
+		"read": func(name string) error { _, err := e.content(s, name, 0, 0); return err },
+		"list": func(name string) error {
+			for _, err := range f.List(e.ctx(), name, 2) {
+				return err
+			}
+			return nil
+		},
+		"archive": func(name string) error {
+			in, err := f.Archive(e.ctx(), name)
+			if err == nil {
+				_ = in.Close()
+			}
+			return err
+		},
+		"watch": func(name string) error {
+			for _, err := range f.Watch(e.ctx(), name) {
+				return err
+			}
+			return nil
+		},
+		"write":     func(name string) error { return f.Write(e.ctx(), name, reader("0"), 0o644) },
+		"mkdir":     func(name string) error { return f.Mkdir(e.ctx(), name) },
+		"move from": func(name string) error { return f.Move(e.ctx(), name, "moved") },
+		"move to":   func(name string) error { return f.Move(e.ctx(), "plain", name) },
+		"remove":    func(name string) error { return f.Remove(e.ctx(), name) },
+		"tag":       func(name string) error { return f.Tag(e.ctx(), name, map[string]string{"a": "1"}) },
+		"unpack":    func(name string) error { return f.Unpack(e.ctx(), name, reader("")) },
+	}
+	for _, name := range []string{"/proc/self/oom_score_adj", "/proc/1/environ", "self/maps", "again/exe", "proc/self/fd", "root/proc/self", "self/root/workspace/plain"} {
+		for what, call := range calls {
+			if err := call(name); cove.CodeOf(err) != cove.Denied {
+				e.Errorf("%s %s: %v; want %s", what, name, err, cove.Denied)
+			}
+		}
+	}
+	for _, name := range []string{"maps", "self", "again"} { // these calls follow the last link
+		for _, what := range []string{"read", "list", "archive", "watch"} {
+			if err := calls[what](name); cove.CodeOf(err) != cove.Denied {
+				e.Errorf("%s %s: %v; want %s", what, name, err, cove.Denied)
+			}
+		}
+	}
+	i, err := f.Stat(e.ctx(), "maps")
+	e.must(err, "describe a link")
+	equal(e, i.Link, "/proc/self/maps", "where the link leads")
+	e.must(f.Remove(e.ctx(), "self"), "remove a link")
+	equal(e, e.read(s, "plain"), "text", "a file beside the links")
 }
 
 func linksStayInside(e *env) {

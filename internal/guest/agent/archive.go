@@ -87,6 +87,9 @@ func (p *packer) entry(dir int, name, full string, depth int) error {
 		return nil // sockets and devices stay
 	}
 	file, err := openOwn(dir, name, &st)
+	if errors.Is(err, errKernelFiles) {
+		return nil // it stays, too
+	}
 	if err != nil {
 		return err
 	}

@@ -110,6 +110,10 @@ func (s *server) tag(m *protocol.Message) {
 		s.malformed(m)
 		return
 	}
+	if err = allowed(t.Name, true); err != nil {
+		s.reply(m.ID, failure(err))
+		return
+	}
 	for _, a := range t.Attrs {
 		if err = unix.EPERM; strings.HasPrefix(a.Name, attrPrefix) {
 			err = unix.Setxattr(t.Name, a.Name, []byte(a.Value), 0)

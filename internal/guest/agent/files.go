@@ -3,6 +3,7 @@
 package agent
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"slices"
@@ -32,12 +33,19 @@ func operations(kind protocol.Kind) (operation, bool) {
 		return operation{[]protocol.Flow{out}, (*server).list}, true
 	case protocol.KindMkdir:
 		return operation{nil, func(s *server, m *protocol.Message, f protocol.File) {
-			_, err := makeDirs(f.Name)
+			err := allowed(f.Name, true)
+			if err == nil {
+				_, err = makeDirs(f.Name)
+			}
 			s.reply(m.ID, failure(err))
 		}}, true
 	case protocol.KindMove:
 		return operation{nil, func(s *server, m *protocol.Message, f protocol.File) {
-			s.reply(m.ID, failure(unix.Rename(f.Name, f.To)))
+			err := cmp.Or(allowed(f.Name, false), allowed(f.To, false))
+			if err == nil {
+				err = unix.Rename(f.Name, f.To)
+			}
+			s.reply(m.ID, failure(err))
 		}}, true
 	case protocol.KindRemove:
 		return operation{nil, (*server).remove}, true
@@ -77,17 +85,17 @@ func describe(name string, st *unix.Stat_t) protocol.Info {
 	return protocol.Info{Path: name, Size: max(st.Size, 0), Mode: st.Mode, Modified: st.Mtim.Nano()}
 }
 
-// inspect describes a file without following it.
-func inspect(name string) (protocol.Entry, error) {
+// inspect describes a file in a directory without following it. name is its path.
+func inspect(dir int, base, name string) (protocol.Entry, error) {
 	var st unix.Stat_t
-	if err := unix.Lstat(name, &st); err != nil {
+	if err := unix.Fstatat(dir, base, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return protocol.Entry{}, err
 	}
 	i := protocol.Entry{Info: describe(name, &st), UID: int64(st.Uid), GID: int64(st.Gid), Attrs: ownAttrs(name, st.Mode)}
 	if st.Mode&unix.S_IFMT == unix.S_IFLNK {
-		link, err := os.Readlink(name)
-		if err != nil {
-			return i, err
+		link, ok := linkAt(dir, base)
+		if !ok {
+			return i, unix.ENOENT // it was replaced while we looked
 		}
 		i.Link = link
 	}
@@ -95,7 +103,12 @@ func inspect(name string) (protocol.Entry, error) {
 }
 
 func (s *server) stat(m *protocol.Message, f protocol.File) {
-	i, err := inspect(f.Name)
+	at, err := resolve(f.Name, false)
+	var i protocol.Entry
+	if err == nil {
+		i, err = inspect(at.dir, at.base, f.Name)
+		at.close()
+	}
 	r := failure(err)
 	if err == nil {
 		r.Body = i.Encode()
@@ -103,15 +116,20 @@ func (s *server) stat(m *protocol.Message, f protocol.File) {
 	s.reply(m.ID, r)
 }
 
-// openKind opens a file that must be of a kind. It never waits: a FIFO opens at
-// once, and is not what was asked for.
+// openKind opens a file that must be of a kind; its name is its path without links.
+// It never waits: a FIFO opens at once, and is not what was asked for.
 func openKind(name string, kind uint32) (*os.File, error) {
-	fd, err := unix.Open(name, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	at, err := resolve(name, true)
+	if err != nil {
+		return nil, err
+	}
+	defer at.close()
+	fd, err := unix.Openat(at.dir, at.base, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
 	}
 	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
+	if err := cmp.Or(ordinary(fd), unix.Fstat(fd, &st)); err != nil {
 		_ = unix.Close(fd)
 		return nil, err
 	}
@@ -120,7 +138,7 @@ func openKind(name string, kind uint32) (*os.File, error) {
 		return nil, &failed{protocol.ReasonKind, unix.EINVAL, ""}
 	}
 	_ = unix.SetNonblock(fd, false)
-	return os.NewFile(uintptr(fd), name), nil
+	return os.NewFile(uintptr(fd), filepath.Join(at.real, at.base)), nil
 }
 
 func (s *server) read(m *protocol.Message, f protocol.File) {
@@ -156,7 +174,7 @@ func finish(w *protocol.RecordWriter, err error) {
 
 func (s *server) remove(m *protocol.Message, f protocol.File) {
 	var st unix.Stat_t
-	err := unix.Lstat(f.Name, &st) // RemoveAll is content with what is missing
+	err := cmp.Or(allowed(f.Name, false), unix.Lstat(f.Name, &st)) // RemoveAll is content with what is missing
 	if err == nil {
 		err = os.RemoveAll(f.Name)
 	}

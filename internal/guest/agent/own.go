@@ -50,10 +50,14 @@ func openAndEnter(dir int, name string) (int, error) {
 	if err != nil {
 		return -1, err
 	}
+	err = ordinary(fd)
 	var st unix.Stat_t
-	if unix.Fstatat(fd, ".", &st, 0) == unix.EACCES {
+	if err == nil && unix.Fstatat(fd, ".", &st, 0) == unix.EACCES {
+		err = unix.EACCES
+	}
+	if err != nil {
 		_ = unix.Close(fd)
-		return -1, unix.EACCES
+		return -1, err
 	}
 	return fd, nil
 }

@@ -18,7 +18,10 @@ import (
 func (s *server) unpack(m *protocol.Message, f protocol.File) {
 	in := m.Streams[0].File("unpack")
 	defer func() { _ = in.Close() }()
-	_, err := makeDirs(f.Name)
+	err := allowed(f.Name, true)
+	if err == nil {
+		_, err = makeDirs(f.Name)
+	}
 	if err == nil {
 		err = unpackInto(f.Name, protocol.NewRecordReader(in))
 	}
@@ -40,14 +43,14 @@ type unpacker struct {
 }
 
 func unpackInto(name string, in *protocol.RecordReader) error {
-	top, err := unix.Open(name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	top, err := openKind(name, unix.S_IFDIR)
 	if err != nil {
 		return err
 	}
-	u := &unpacker{top: top, in: in, parent: -1}
+	u := &unpacker{top: int(top.Fd()), in: in, parent: -1}
 	defer func() {
 		u.leave()
-		_ = unix.Close(top)
+		_ = top.Close()
 	}()
 	kind, b, err := in.Next()
 	for {

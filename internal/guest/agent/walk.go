@@ -40,25 +40,21 @@ func (s *server) list(m *protocol.Message, f protocol.File) {
 		return
 	}
 	defer func() { _ = dir.Close() }()
-	name := f.Name
-	if real, err := filepath.EvalSymlinks(f.Name); err == nil {
-		name = real
-	}
 	s.reply(m.ID, protocol.Reply{})
 	out := m.Streams[0].File("list")
 	defer func() { _ = out.Close() }()
 	w := protocol.NewRecordWriter(out)
-	finish(w, listBelow(w, dir, name, f.Depth))
+	finish(w, listBelow(w, dir, f.Depth))
 }
 
-func listBelow(w *protocol.RecordWriter, dir *os.File, name string, depth int) error {
+func listBelow(w *protocol.RecordWriter, dir *os.File, depth int) error {
 	names, err := entries(dir)
 	if err != nil {
 		return err
 	}
 	for _, n := range names {
-		full := filepath.Join(name, n)
-		i, err := inspect(full)
+		full := filepath.Join(dir.Name(), n)
+		i, err := inspect(int(dir.Fd()), n, full)
 		if errors.Is(err, unix.ENOENT) {
 			continue // it went while we looked
 		}
@@ -71,22 +67,22 @@ func listBelow(w *protocol.RecordWriter, dir *os.File, name string, depth int) e
 		if depth <= 1 || i.Mode&unix.S_IFMT != unix.S_IFDIR {
 			continue
 		}
-		if err := listInto(w, full, depth-1); err != nil {
+		if err := listInto(w, int(dir.Fd()), n, full, depth-1); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func listInto(w *protocol.RecordWriter, name string, depth int) error {
-	fd, err := openDir(unix.AT_FDCWD, name)
+func listInto(w *protocol.RecordWriter, at int, base, name string, depth int) error {
+	fd, err := openDir(at, base)
 	switch {
-	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.ELOOP), errors.Is(err, unix.EACCES):
-		return nil // changed while we looked, or closed to the sandbox's user
+	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.ELOOP), errors.Is(err, unix.EACCES), errors.Is(err, errKernelFiles):
+		return nil // changed while we looked, closed to the sandbox's user, or the kernel's
 	case err != nil:
 		return err
 	}
 	dir := os.NewFile(uintptr(fd), name)
 	defer func() { _ = dir.Close() }()
-	return listBelow(w, dir, name, depth)
+	return listBelow(w, dir, depth)
 }

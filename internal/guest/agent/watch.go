@@ -56,16 +56,12 @@ func newWatcher(name string) (*watcher, error) {
 		return nil, err
 	}
 	_ = dir.Close()
-	real, err := filepath.EvalSymlinks(name)
-	if err != nil {
-		return nil, err
-	}
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if err != nil {
 		return nil, err
 	}
 	w := &watcher{file: os.NewFile(uintptr(fd), "inotify"), fd: fd, paths: map[int]string{}}
-	if err := w.add(real, nil); err != nil {
+	if err := w.add(dir.Name(), nil); err != nil {
 		_ = w.file.Close()
 		return nil, err
 	}
@@ -89,7 +85,13 @@ func (w *watcher) add(dir string, found func(string) error) error {
 		return err
 	}
 	w.paths[wd] = dir
-	list, err := os.ReadDir(dir)
+	fd, err := openDir(unix.AT_FDCWD, dir)
+	if err != nil {
+		return nil //nolint:nilerr // it went, or is the kernel's
+	}
+	file := os.NewFile(uintptr(fd), dir)
+	list, err := file.ReadDir(-1)
+	_ = file.Close()
 	if err != nil {
 		return nil //nolint:nilerr // it went
 	}

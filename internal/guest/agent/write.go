@@ -25,7 +25,11 @@ func isDraft(name string) bool { return strings.HasPrefix(filepath.Base(name), d
 func (s *server) write(m *protocol.Message, f protocol.File) {
 	in := m.Streams[0].File("write")
 	defer func() { _ = in.Close() }()
-	made, err := makeDirs(filepath.Dir(f.Name))
+	var made []string
+	err := allowed(f.Name, false)
+	if err == nil {
+		made, err = makeDirs(filepath.Dir(f.Name))
+	}
 	if err == unix.EEXIST { //nolint:errorlint // what makeDirs returns
 		err = unix.ENOTDIR
 	}
@@ -40,12 +44,12 @@ func (s *server) write(m *protocol.Message, f protocol.File) {
 
 // replace writes a draft beside the file and puts it in its place.
 func replace(f protocol.File, in *protocol.RecordReader) error {
-	dir, err := unix.Open(filepath.Dir(f.Name), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	at, err := resolve(f.Name, false)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = unix.Close(dir) }()
-	base := filepath.Base(f.Name)
+	defer at.close()
+	dir, base := at.dir, at.base
 	var st unix.Stat_t
 	if unix.Fstatat(dir, base, &st, unix.AT_SYMLINK_NOFOLLOW) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR {
 		return unix.EISDIR // said before the content is sent

@@ -5,17 +5,18 @@ type Reason byte
 
 // The reasons.
 const (
-	ReasonNone    Reason = iota
-	ReasonExec           // Start: the program cannot be executed
-	ReasonDir            // Start: the directory is not there
-	ReasonKind           // it is not a regular file, or not a directory
-	ReasonUnsafe         // Unpack: the way to an entry leads through a link
-	ReasonBroken         // the stream ended before its end
-	ReasonNoEntry        // there is no such program
-	ReasonBusy           // too many at once
-	ReasonNoTTY          // the program has no terminal
-	ReasonUnknown        // the agent does not know the request
-	lastReason    = ReasonUnknown
+	ReasonNone        Reason = iota
+	ReasonExec               // Start: the program cannot be executed
+	ReasonDir                // Start: the directory is not there
+	ReasonKind               // it is not a regular file, or not a directory
+	ReasonUnsafe             // Unpack: the way to an entry leads through a link
+	ReasonBroken             // the stream ended before its end
+	ReasonNoEntry            // there is no such program
+	ReasonBusy               // too many at once
+	ReasonNoTTY              // the program has no terminal
+	ReasonUnknown            // the agent does not know the request
+	ReasonKernelFiles        // the path enters a file system of the kernel, such as /proc
+	lastReason        = ReasonKernelFiles
 )
 
 // Reply answers a request. Errno 0 with ReasonNone means that it was done.

@@ -27,7 +27,7 @@ func TestAnOpenDoorIsFound(t *testing.T) {
 	t.Setenv("TMPDIR", dir)
 	p := &open{t: t}
 	attacks := []string{
-		"read_outside", "write_outside", "submounts", "file_names", "namespaces", "identity", "host_loopback", "host_sockets", "host_abstract_sockets",
+		"read_outside", "write_outside", "submounts", "file_names", "kernel_files", "namespaces", "identity", "host_loopback", "host_sockets", "host_abstract_sockets",
 		"environment_leak", "other_processes", "fork_bomb", "zombie_bomb", "disk_bomb", "inode_bomb", "survivors_kill", "survivors_sibling", "output_flood",
 		"volume_writes", "volume_links", "volume_symlinks", "volume_names", "workspace_bytes", "workspace_files", "workspace_holes",
 	}

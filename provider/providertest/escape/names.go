@@ -16,6 +16,7 @@ import (
 func nameAttacks() []Attack {
 	return []Attack{
 		{Name: "file_names", Try: "read and write files of the host by .. and absolute names in calls on files", Via: byFiles, run: hostileNames},
+		{Name: "kernel_files", Try: "read what /proc and /sys say of the agent by calls on files, also through links", Via: byFiles, run: kernelFiles},
 		{Name: "archive_names", Try: "unpack archives with .., absolute names, links and devices", Via: byFiles, run: hostileArchives},
 		{Name: "link_race", Try: "swap a directory and a link while calls on files go through it", Via: byExec, own: fresh, armed: true, run: linkRace},
 	}
@@ -45,6 +46,45 @@ func hostileNames(ctx context.Context, r *round) verdict {
 	}
 	_ = f.Remove(ctx, r.dir)
 	return v.also(r.unharmed())
+}
+
+// kernelFiles looks at the process that serves calls on files. A program sees itself
+// below /proc/self; a call on files would see the agent.
+func kernelFiles(ctx context.Context, r *round) verdict {
+	f := r.box.Files()
+	var links []*tar.Header
+	names := []string{"/proc/self/maps", "/proc/self/environ", "/proc/self/exe", "/proc/1/status", "/proc/self/root/proc/self/maps", "/sys/kernel/notes"}
+	for i, name := range names {
+		link := fmt.Sprintf("to-kernel-%d", i)
+		links = append(links, &tar.Header{Name: link, Linkname: name, Typeflag: tar.TypeSymlink, Mode: 0o777})
+		names = append(names, link)
+	}
+	for _, dir := range []string{"/proc/self", "/proc/self/task", "/proc", "/"} {
+		link := "to-dir" + strings.ReplaceAll(dir, "/", "-")
+		links = append(links, &tar.Header{Name: link, Linkname: dir, Typeflag: tar.TypeSymlink, Mode: 0o777})
+	}
+	_ = f.Unpack(ctx, ".", bytes.NewReader(pack(links))) // where it fails, the names alone are tried
+	names = append(names, "to-dir-proc-self/maps", "to-dir-proc/self/maps", "to-dir-/proc/self/maps", "/dev/fd/0")
+	for _, name := range names {
+		if text := read(ctx, f, name); text != "" {
+			return breach("read " + name + ": " + clip(text))
+		}
+	}
+	for _, dir := range []string{"/proc/self", "to-dir-proc-self", "to-dir-proc/self", "/proc/self/fd"} {
+		for info, err := range f.List(ctx, dir, 2) {
+			if err == nil {
+				return breach("listed " + info.Path)
+			}
+		}
+		if info, err := f.Stat(ctx, dir+"/exe"); err == nil {
+			return breach("the agent's program is " + clip(info.Link))
+		}
+		if in, err := f.Archive(ctx, dir); err == nil {
+			_ = in.Close() // it was only opened
+			return breach("archived " + dir)
+		}
+	}
+	return heldBy("calls on files do not enter /proc and /sys")
 }
 
 // read returns the beginning of a file, or nothing.
