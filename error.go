@@ -56,6 +56,7 @@ const (
 	ReasonSpecDiffers      = "spec_differs"      // conflict: the live session was opened otherwise
 	ReasonKeyReused        = "idempotency_key"   // conflict: the key stands for another request
 	ReasonApproval         = "approval_required" // denied: policy wants a person to agree
+	ReasonCommandPolicy    = "command_policy"    // denied: the command policy does not allow a terminal
 	ReasonFileTooLarge     = "file_too_large"    // invalid: over the limit on one file
 	ReasonWorkspaceFull    = "workspace_full"    // exhausted: no bytes or no files left
 	ReasonVolumeFull       = "volume_full"       // exhausted: a volume is over its limit

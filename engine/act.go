@@ -55,6 +55,8 @@ func actOrBlock[T any](ctx context.Context, v view, a action, do func(context.Co
 	out, d, err := decideAndDo(ctx, v, a, do)
 	switch {
 	case err != nil || d.Effect == cove.Allow:
+	case a.Exec != nil && a.Exec.TTY != nil:
+		err = noTerminal(d)
 	case d.Effect == cove.Deny && d.Layer == cove.Content:
 		return refuse(v.blocked(a, d)), nil
 	default:
@@ -199,6 +201,18 @@ func denied(d cove.Decision) error {
 		return err.Reason(cove.ReasonApproval).Remedy("ask somebody who may approve it, or leave it out")
 	}
 	return err
+}
+
+// noTerminal is the error of a terminal that a command policy refuses. A terminal is a
+// handle to a program, and there is none.
+func noTerminal(d cove.Decision) error {
+	err := denied(d)
+	if d.Effect != cove.Deny || d.Layer != cove.Content {
+		return err
+	}
+	return cove.Errorf(cove.Denied, "the session's command policy does not allow this terminal: %s", cove.MessageOf(err)).
+		Reason(cove.ReasonCommandPolicy).With("rule", d.Refusal.Rule).
+		Remedy("run single commands without a terminal, or open a session with a policy that allows this program")
 }
 
 func journalDown(err error) error {

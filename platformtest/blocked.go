@@ -12,6 +12,7 @@ func blockedCases() []testCase {
 	return []testCase{
 		{"exec", blockedExec},
 		{"start", blockedStart},
+		{"terminal", blockedTerminal},
 		{"argv", blockedArgv},
 		{"journal", blockedJournal},
 		{"only_where_asked", blockedOnlyWhereAsked},
@@ -58,6 +59,28 @@ func blockedStart(t *testing.T, s *suite) {
 			t.Errorf("Wait tells a denied command as %+v", e.Result)
 		}
 	}
+}
+
+// blockedTerminal: a terminal is a handle to a program, so that a refusal is an error.
+func blockedTerminal(t *testing.T, s *suite) {
+	r := s.start(t, Options{})
+	p := r.user("acme")
+	id := r.session(p, agentBash()).ID
+	size := &cove.WindowSize{Cols: 80, Rows: 24}
+	for _, req := range []cove.ExecRequest{{Line: "bash -i", TTY: size}, {Argv: []string{"bash", "-i"}, TTY: size}, {Line: "exec bash", TTY: size, KeepStdin: true}} {
+		_, err := p.Processes(id).Start(r.ctx, req)
+		wantReason(t, err, cove.Denied, cove.ReasonCommandPolicy)
+		wantRemedy(t, err)
+		if !strings.Contains(cove.MessageOf(err), "agent-bash") {
+			t.Errorf("the error names no policy: %v", err)
+		}
+	}
+	if n := len(all(r, p.Processes(id).List(r.ctx))); n != 0 {
+		t.Errorf("%d programs are listed", n)
+	}
+	info, err := p.Processes(id).Start(r.ctx, cove.ExecRequest{Line: "echo hi", TTY: size})
+	r.must(err, "start an allowed program on a terminal")
+	r.wait(p, id, info.PID)
 }
 
 func blockedArgv(t *testing.T, s *suite) {

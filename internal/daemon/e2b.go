@@ -168,7 +168,7 @@ func (s *server) e2bFace() *e2bapi.Handler {
 	cfg := e2bapi.Config{
 		Platform: s.platform, Authenticate: s.keys.Authenticate, Owner: s.ownerOf, Key: s.whoIs, Holders: s.holders, Watch: s.watch.Follow,
 		CodeTemplate: s.codeTemplate, Secrets: func(cove.Principal) []string { return slices.Sorted(maps.Keys(s.cfg.Secrets)) },
-		Secret: s.book.Derive("e2b"), Domain: s.domain, Network: cove.NetworkMode(s.cfg.Faces.E2BNetwork),
+		Secret: s.book.Derive("e2b"), Domain: s.domain, Network: cove.NetworkMode(s.cfg.Faces.E2BNetwork), Policy: s.cfg.CommandPolicy,
 		Begin: s.telemetry.Request, End: s.e2bAnswered, Logger: s.Logger, Authorize: s.parts.engine.Authorize, Bodies: s.bodies,
 	}
 	if s.cfg.Server.PublicURL != "" {

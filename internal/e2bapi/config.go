@@ -61,6 +61,8 @@ type Config struct {
 	// cove.NetworkOpen unless it is set. A client that says nothing gets the open network
 	// where that is allowed, and none otherwise.
 	Network cove.NetworkMode
+	// Policy is the command policy of sandboxes that name none; "" for none.
+	Policy string
 	// Mark tells what this server keeps for clients from what others behind the same
 	// address do: ids of watchers and of builds end with a dot and it. "": there are no
 	// others.

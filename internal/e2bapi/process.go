@@ -36,6 +36,9 @@ func (c *call) start(ctx context.Context, in startRequest, out *streamWriter) er
 	if err != nil {
 		return err
 	}
+	if c.judged(ctx) {
+		judgeable(&req, in.Process.Envs)
+	}
 	t := newTeller(out, req.TTY != nil)
 	began := make(chan struct{})
 	req.OnOutput = func(chunk cove.Chunk) {
@@ -101,6 +104,28 @@ func (c *call) command(in startRequest) (req cove.ExecRequest, err error) {
 		req.TTY = &size
 	}
 	return req, nil
+}
+
+// judgeable gives a request the form that a command policy judges. A command of the SDKs,
+// bash -l -c line, becomes its line: a login shell would run profiles first, which no
+// policy sees. PWD is left out unless the caller set it, which a policy refuses.
+func judgeable(req *cove.ExecRequest, asked map[string]string) {
+	if _, set := asked["PWD"]; !set {
+		delete(req.Env, "PWD")
+	}
+	a := req.Argv
+	if len(a) == 4 && a[0] == "/bin/bash" && a[1] == "-l" && a[2] == "-c" && a[3] != "" {
+		req.Line, req.Argv = a[3], nil
+	}
+}
+
+// judged reports whether a command policy judges the programs of the sandbox.
+func (c *call) judged(ctx context.Context) bool {
+	if c.h.cfg.Policy != "" {
+		return true
+	}
+	s, err := c.platform.Sessions().Get(ctx, c.id)
+	return err == nil && s.Spec.Policy != "" // otherwise the start itself says what is wrong
 }
 
 // homeUser is what E2B's programs are told of their user.
@@ -176,6 +201,8 @@ func (c *call) listProcesses(ctx context.Context, _ empty) (processList, error) 
 		}
 		if len(info.Argv) > 0 {
 			p.Config.Cmd, p.Config.Args = info.Argv[0], append(p.Config.Args, info.Argv[1:]...)
+		} else {
+			p.Config.Cmd, p.Config.Args = "/bin/bash", []string{"-c", info.Command}
 		}
 		list.Processes = append(list.Processes, p)
 	}

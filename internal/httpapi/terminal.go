@@ -43,11 +43,11 @@ func (c *call) terminal() error {
 		req.TTY.Rows = uint16(n) //nolint:gosec // bounded by its parameter
 	}
 	p, err := c.processes().Start(c.r.Context(), req)
+	if cove.ReasonOf(err) == cove.ReasonCommandPolicy {
+		return c.refusedTerminal(err)
+	}
 	if err != nil {
 		return err
-	}
-	if p.PID == 0 {
-		return c.refusedTerminal(p)
 	}
 	// The terminal is its client's: it must not stay behind, whatever happens.
 	defer c.hangUp(p.PID)
@@ -69,19 +69,15 @@ func (c *call) terminal() error {
 	return nil
 }
 
-// refusedTerminal tells the client that policy did not let the program begin, as of
-// any other program: by how it ended.
-func (c *call) refusedTerminal(p *cove.ProcessInfo) error {
+// refusedTerminal tells the client that the command policy refuses the terminal. It does so
+// in a message: a browser shows a page nothing of an answer that is not a WebSocket.
+func (c *call) refusedTerminal(refused error) error {
 	conn, err := websocket.Accept(c.w, c.r, nil)
 	if err != nil {
 		return nil // Accept has answered
 	}
 	defer conn.CloseNow() //nolint:errcheck // closed already where all went well
-	note := terminalNote{Type: "exit"}
-	if p.Result != nil {
-		note.Result = new(wire.ExecutionOf(p.Result))
-	}
-	c.lastNote(c.r.Context(), conn, note)
+	c.lastNote(c.r.Context(), conn, terminalNote{Type: "error", Error: new(problemOf(c.blame(refused), c.id))})
 	return nil
 }
 

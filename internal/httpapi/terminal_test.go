@@ -225,31 +225,29 @@ func TestTerminalErrors(t *testing.T) {
 	}
 }
 
-// TestTerminalInputThatFails: a program that takes no more ends the terminal.
-// TestRefusedTerminal: what policy does not let begin is told as it is of any other
-// program.
+// TestRefusedTerminal: a terminal that the command policy refuses ends with the error.
 func TestRefusedTerminal(t *testing.T) {
 	r := serve(t)
 	r.fake.start = func(context.Context, cove.ExecRequest) (*cove.ProcessInfo, error) {
-		x := &cove.Execution{Result: cove.Result{Outcome: cove.Blocked, ExitCode: 126}, Refusal: &cove.Refusal{Rule: "denied program", Reason: "bash is denied"}}
-		return &cove.ProcessInfo{Result: x}, nil
+		return nil, cove.Errorf(cove.Denied, "bash is denied").Reason(cove.ReasonCommandPolicy)
 	}
 	kind, data, err := r.attach("").Read(t.Context())
 	if err != nil || kind != websocket.MessageText {
 		t.Fatalf("%v %v", kind, err)
 	}
 	var note struct {
-		Type   string
-		Result wire.Execution
+		Type  string
+		Error wire.Problem
 	}
 	if err := json.Unmarshal(data, &note); err != nil {
 		t.Fatal(err)
 	}
-	if note.Type != "exit" || note.Result.Outcome != cove.Blocked || note.Result.Refusal == nil || note.Result.Refusal.Reason != "bash is denied" {
+	if note.Type != "error" || note.Error.Status != 403 || note.Error.Error != "bash is denied" {
 		t.Errorf("%s", data)
 	}
 }
 
+// TestTerminalInputThatFails: a program that takes no more ends the terminal.
 func TestTerminalInputThatFails(t *testing.T) {
 	for name, message := range map[string]websocket.MessageType{"input": websocket.MessageBinary, "resize": websocket.MessageText} {
 		r := serve(t)

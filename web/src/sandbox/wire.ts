@@ -105,6 +105,5 @@ export function connect(id: string, ends: Ends): Wire {
 
 function howEnded(r: Execution | undefined): string {
   if (!r) return "the shell ended";
-  if (r.refusal) return `policy did not let the shell begin: ${r.refusal.reason} (rule ${r.refusal.rule})`;
   return r.outcome === "exited" ? `the shell ended with exit code ${r.exit_code}` : `the shell ended: ${r.outcome.replaceAll("_", " ")}`;
 }
