@@ -3,6 +3,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -300,19 +301,13 @@ const mostDoors = 6
 // health is unavailable with the cause where nothing can be done: without a
 // journal, that is everything.
 func (s *server) health(ctx context.Context) wire.Health {
-	stats, err := s.parts.engine.As(owner()).Admin().Stats(ctx)
-	if broken := s.parts.journal.Err(); broken != nil {
-		err = broken
+	h := wire.Health{Status: wire.Healthy}
+	_, err := s.parts.engine.As(owner()).Admin().Stats(ctx)
+	if s.member != nil {
+		h.NodeID, h.RedisConnected = s.cfg.NodeID, s.member.Connected()
+		err = cmp.Or(err, s.member.Serving())
 	}
-	if err != nil {
-		return wire.Health{Status: "unavailable", Message: cove.MessageOf(err), NodeID: s.cfg.NodeID}
-	}
-	h := wire.HealthOf(stats)
-	if s.member == nil {
-		return h
-	}
-	h.RedisConnected = s.member.Connected()
-	if err := s.member.Serving(); err != nil {
+	if err = cmp.Or(s.parts.journal.Err(), err); err != nil {
 		h.Status, h.Message = "unavailable", cove.MessageOf(err)
 	}
 	return h

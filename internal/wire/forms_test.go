@@ -275,15 +275,6 @@ func TestNumbersThatAreNone(t *testing.T) {
 	}
 }
 
-func TestHealthOf(t *testing.T) {
-	h := wire.HealthOf(&cove.Stats{Uptime: 1500 * time.Millisecond, Provider: "p"})
-	if h.Status != wire.Healthy || h.UptimeSeconds != 1.5 || h.Provider != "p" {
-		t.Errorf("%+v", h)
-	}
-}
-
-// TestQuestionsToLookAt: what policy is to be asked about travels, and nothing
-// that only a run would need.
 func TestQuestionsToLookAt(t *testing.T) {
 	for _, want := range []cove.RunRequest{
 		{Type: cove.QuerySQL, SQL: "SELECT 1", Dataset: "d", Files: []cove.RunFile{{Name: "a", Path: "a.csv"}}, Session: "s", Provider: "p"},

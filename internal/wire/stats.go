@@ -79,28 +79,15 @@ func (w Stats) Cove() *cove.Stats {
 	}
 }
 
-// Health is the answer to whoever asks whether the server is well. It is open
-// to all and tells nothing about tenants.
+// Health is the answer to whoever asks whether the server is well. It is open to all:
+// numbers about what a server does are in Stats.
 type Health struct {
-	Status         string  `json:"status" jsonschema:"healthy, or what is the matter"`
-	Message        string  `json:"message"`
-	Version        string  `json:"version,omitempty"`
-	NodeID         string  `json:"node_id"`
-	Provider       string  `json:"provider"`
-	PoolSize       int     `json:"pool_size"`
-	PoolAvailable  int     `json:"pool_available"`
-	ActiveSessions int     `json:"active_sessions"`
-	UptimeSeconds  float64 `json:"uptime_seconds"`
-	RedisConnected bool    `json:"redis_connected"`
+	Status         string `json:"status" jsonschema:"healthy, or what is the matter"`
+	Message        string `json:"message"`
+	Version        string `json:"version,omitempty"`
+	NodeID         string `json:"node_id,omitempty" jsonschema:"of a node of a cluster"`
+	RedisConnected bool   `json:"redis_connected"`
 }
 
 // Healthy is the status of a server that takes requests.
 const Healthy = "healthy"
-
-// HealthOf returns the health that s shows.
-func HealthOf(s *cove.Stats) Health {
-	return Health{
-		Status: Healthy, NodeID: s.Node, Provider: s.Provider, PoolSize: s.PoolSize, PoolAvailable: s.PoolAvailable,
-		ActiveSessions: s.ActiveSessions, UptimeSeconds: in(s.Uptime, time.Second),
-	}
-}

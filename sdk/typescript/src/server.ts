@@ -10,12 +10,8 @@ export interface Health {
   status: string;
   message: string;
   version: string;
+  /** Of a node of a cluster. */
   nodeId: string;
-  provider: string;
-  activeSessions: number;
-  poolSize: number;
-  poolAvailable: number;
-  uptimeSeconds: number;
 }
 
 interface HealthForm {
@@ -23,17 +19,11 @@ interface HealthForm {
   message?: string;
   version?: string;
   node_id?: string;
-  provider?: string;
-  active_sessions?: number;
-  pool_size?: number;
-  pool_available?: number;
-  uptime_seconds?: number;
 }
 
 function healthOf(f: HealthForm): Health {
   return {
-    status: f.status, message: f.message ?? "", version: f.version ?? "", nodeId: f.node_id ?? "", provider: f.provider ?? "",
-    activeSessions: f.active_sessions ?? 0, poolSize: f.pool_size ?? 0, poolAvailable: f.pool_available ?? 0, uptimeSeconds: f.uptime_seconds ?? 0,
+    status: f.status, message: f.message ?? "", version: f.version ?? "", nodeId: f.node_id ?? "",
   };
 }
 

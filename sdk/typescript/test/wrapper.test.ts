@@ -101,7 +101,7 @@ describe("a wrapper", () => {
     await w.executeCommand("true", { template: "base" });
     const stats = await w.getResourceStats();
     assert.ok(stats.activeSessions >= 1 && stats.maxSessions > 0 && stats.totalMemoryMb > 0 && stats.sessionsByFlavor["small"]! >= 1, JSON.stringify(stats));
-    assert.deepEqual([(await w.health()).status, (await w.health()).provider], ["healthy", "fake"]);
+    assert.deepEqual([(await w.health()).status, (await w.health()).nodeId], ["healthy", ""]);
     assert.equal((await w.pauseBackgroundTasks()).overallStatus, "paused");
     const status = await w.getBackgroundTaskStatus();
     assert.deepEqual([status.overallStatus, status.tasks["expiry"]?.state], ["paused", "paused"]);

@@ -460,6 +460,4 @@ class Health(Record):
     status: str
     message: str = ""
     version: str = ""
-    provider: str = ""
-    active_sessions: int = 0
-    uptime_seconds: float = 0.0
+    node_id: str = ""  # of a node of a cluster
