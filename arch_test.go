@@ -20,7 +20,7 @@ import (
 var allowed = map[string][]string{
 	"": {},
 
-	"engine":       {"", "internal/admission", "internal/pool", "internal/spool", "internal/task"},
+	"engine":       {"", "internal/admission", "internal/hostpath", "internal/pool", "internal/spool", "internal/task"},
 	"client":       {"", "internal/wire", "retry"},
 	"agenttool":    {""},
 	"retry":        {""},
@@ -66,6 +66,7 @@ var allowed = map[string][]string{
 	"internal/egress":              {""},
 	"internal/flock":               {},
 	"internal/gvisorexe":           {"", "internal/packed"},
+	"internal/hostpath":            {""},
 	"internal/kernel":              {"", "internal/talk"},
 	"internal/measure":             {""},
 	"internal/packed":              {""},
@@ -120,7 +121,7 @@ var allowed = map[string][]string{
 
 	"docs":             {},
 	"skills":           {},
-	"internal/httpapi": {"", "agenttool", "docs", "internal/intake", "internal/wire", "skills"},
+	"internal/httpapi": {"", "agenttool", "docs", "internal/hostpath", "internal/intake", "internal/wire", "skills"},
 
 	// The faces: what clients of other systems find.
 	"internal/e2bapi":    {"", "internal/intake"},
@@ -145,7 +146,7 @@ var allowed = map[string][]string{
 	// daemon puts the parts together, cli is what people type.
 	"internal/daemon": {
 		"", "client", "engine", "provider/all", "provider/fake", "provider/providertest/escape", "store/memory", "store/redis", "store/sqlite",
-		"internal/analyze", "internal/archive", "internal/artifact", "internal/audit", "internal/auth", "internal/bucket", "internal/cluster", "internal/config", "internal/console", "internal/httpapi", "internal/intake", "internal/kernel", "internal/measure", "internal/policy", "internal/preview",
+		"internal/analyze", "internal/archive", "internal/artifact", "internal/audit", "internal/auth", "internal/bucket", "internal/cluster", "internal/config", "internal/console", "internal/hostpath", "internal/httpapi", "internal/intake", "internal/kernel", "internal/measure", "internal/policy", "internal/preview",
 		"internal/chat", "internal/chat/openai", "internal/datarun", "internal/dataset", "internal/duckdb", "internal/duckexe",
 		"internal/rootfs", "internal/rootfs/*", "internal/scope",
 		"internal/e2bapi", "internal/mcpserver", "internal/msbapi",

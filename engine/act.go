@@ -46,7 +46,7 @@ func act[T any](ctx context.Context, v view, a action, do func(context.Context, 
 	if err == nil && d.Effect != cove.Allow {
 		err = denied(d)
 	}
-	return out, withOp(a.Verb, err)
+	return told(v, out), v.tellError(withOp(a.Verb, err))
 }
 
 // actOrBlock is act for what runs something: content that policy refuses is an
@@ -62,7 +62,7 @@ func actOrBlock[T any](ctx context.Context, v view, a action, do func(context.Co
 	default:
 		err = denied(d)
 	}
-	return out, withOp(a.Verb, err)
+	return told(v, out), v.tellError(withOp(a.Verb, err))
 }
 
 // decideAndDo is the road itself. The decision says whether do was reached.
@@ -100,7 +100,7 @@ func decideAndDo[T any](ctx context.Context, v view, a action, do func(context.C
 	}
 	if err == nil {
 		out, err = do(ctx, s)
-		out, err = visible(out), of(l, a.meanwhile(l, err))
+		err = of(l, a.meanwhile(l, err))
 	}
 	seen.done(s)
 	if reads {
@@ -147,7 +147,7 @@ func actSeq[T any](ctx context.Context, v view, a action, do func(context.Contex
 			return
 		}
 		for item, err := range seq {
-			if !yield(visible(item), withOp(a.Verb, err)) {
+			if !yield(told(v, item), v.tellError(withOp(a.Verb, err))) {
 				return
 			}
 		}

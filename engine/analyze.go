@@ -43,7 +43,7 @@ func (c contexts) look(ctx context.Context, a *action) (*cove.SecurityReport, er
 	case err != nil && (mode == cove.ImportsBlock || ctx.Err() != nil):
 		return nil, err
 	case err != nil:
-		report = &cove.SecurityReport{Imports: []cove.Import{}, Unread: cove.MessageOf(err)}
+		report = &cove.SecurityReport{Imports: []cove.Import{}, Unread: e.cfg.Paths.All(cove.MessageOf(err))}
 	}
 	report.Mode, report.Blocked = mode, dangerous(rules, report.Imports)
 	a.Report, a.data = report, importData(a.data, report)
@@ -99,7 +99,7 @@ func (e *Engine) examine(ctx context.Context, provider, template, code string) (
 	broken := err != nil && ctx.Err() == nil && cove.CodeOf(err) != cove.Exhausted
 	e.leaveRoom(ctx, r, broken)
 	if broken && cove.CodeOf(err) != cove.Unsupported {
-		return &cove.SecurityReport{Imports: []cove.Import{}, Unread: cove.MessageOf(err)}, nil //nolint:nilerr // the report has it
+		return &cove.SecurityReport{Imports: []cove.Import{}, Unread: e.cfg.Paths.All(cove.MessageOf(err))}, nil //nolint:nilerr // the report has it
 	}
 	return report, err
 }

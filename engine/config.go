@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/hostpath"
 )
 
 // Config is what an Engine is made of. Providers, Provider, Policy, Store,
@@ -96,6 +97,7 @@ type Config struct {
 	Volumes  []string                  // host paths below which volumes may be, read-only unless :rw stands at the end
 	Private  []string                  // host paths that no volume may show a part of, nor hold
 	Shared   []cove.Volume             // mounted in every session
+	Paths    hostpath.Filter           // the paths that only operators are told
 
 	VolumeSize  cove.Bytes // of one that is made; 0: 1 GiB
 	VolumeFiles int64      // files and folders in it; 0: 100000

@@ -131,7 +131,8 @@ func (e *Engine) resolveVolumes(s cove.Spec) (cove.Spec, error) {
 // below a path on the operator's list however either is spelled. The provider
 // opens that path and follows no link any more.
 func (e *Engine) allowedSource(v cove.Volume) (string, error) {
-	outside := cove.InvalidField("volumes", "%.200q is not below a path that the operator allows; allowed are: %s", v.Source, listOrNone(e.cfg.Volumes))
+	outside := cove.InvalidField("volumes", "%.200q is not below a path that the operator allows", v.Source).
+		Remedy("use a path below one of those that /api/volumes lists, or a volume by name")
 	real, err := filepath.EvalSymlinks(v.Source)
 	if err != nil {
 		return "", outside // whether it exists is not the caller's to learn
@@ -179,11 +180,4 @@ func (e *Engine) holdsPrivate(real string) bool {
 func isBelow(dir, name string) bool {
 	rel, err := filepath.Rel(dir, name)
 	return err == nil && filepath.IsLocal(rel)
-}
-
-func listOrNone(list []string) string {
-	if len(list) == 0 {
-		return "none (COVE_VOLUMES is empty)"
-	}
-	return strings.Join(list, ", ")
 }

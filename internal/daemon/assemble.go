@@ -17,6 +17,7 @@ import (
 	"github.com/cove-sandbox/cove/engine"
 	"github.com/cove-sandbox/cove/internal/audit"
 	"github.com/cove-sandbox/cove/internal/config"
+	"github.com/cove-sandbox/cove/internal/hostpath"
 	"github.com/cove-sandbox/cove/internal/volume"
 )
 
@@ -222,7 +223,7 @@ func engineConfig(cfg config.Config) engine.Config {
 			Flavor: cfg.Session.Flavor, Policy: cfg.CommandPolicy, Idle: cfg.Session.IdleTimeout,
 			Workspace: cove.Workspace{Size: cfg.Workspace.Size, Files: cfg.Workspace.Files},
 		},
-		Volumes: cfg.Volumes.Allowed, Shared: cfg.Volumes.Shared, Private: []string{cfg.Home},
+		Volumes: cfg.Volumes.Allowed, Shared: cfg.Volumes.Shared, Private: []string{cfg.Home}, Paths: hostPaths(cfg),
 		VolumeSize: cfg.Volumes.Size, VolumeFiles: cfg.Volumes.Files, MaxVolumes: cfg.Volumes.Most,
 		MaxSessions: cfg.Session.Max, MaxMemory: cfg.Session.MaxTotalMemory, Evict: cfg.Session.LRUEviction, MaxPool: cfg.Pool.Max,
 		ExecTimeout: cfg.Exec.Timeout, StartTimeout: cfg.Session.StartTimeout, KeepPaused: hours(cfg.Session.PausedDays * 24),
@@ -231,6 +232,11 @@ func engineConfig(cfg config.Config) engine.Config {
 		Warm: cfg.Pool.Warm != "off", Prices: cfg.Prices.Cove(),
 		KeepRuns: hours(cfg.Runs.KeepHours), MaxRuns: cfg.Runs.Most, OpenPlaces: cfg.Runs.Network == "open", KeepChats: hours(cfg.Runs.ChatDays * 24),
 	}
+}
+
+// hostPaths are the paths of the settings, which only operators are told.
+func hostPaths(cfg config.Config) hostpath.Filter {
+	return hostpath.New(cfg.Home, cfg.Datasets, strings.TrimPrefix(cfg.ArchiveURL, "file://"), cfg.Gvisor.Runsc)
 }
 
 func hours(n float64) time.Duration { return time.Duration(n * float64(time.Hour)) }

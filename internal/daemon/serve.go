@@ -240,7 +240,7 @@ func (s *server) run(ctx context.Context, l *lock) error {
 		return err
 	}
 	servers := s.start(base, ended, httpapi.Config{
-		Health: s.health, Explain: explain, Verify: verifier(s.cfg), Console: pages, Journal: journalCheck(s.home),
+		Paths: hostPaths(s.cfg), Health: s.health, Explain: explain, Verify: verifier(s.cfg), Console: pages, Journal: journalCheck(s.home),
 		ToolImports: s.cfg.ToolImports(), Logger: s.Logger, Version: s.Version,
 	})
 	if s.member != nil {
@@ -308,7 +308,7 @@ func (s *server) health(ctx context.Context) wire.Health {
 		err = cmp.Or(err, s.member.Serving())
 	}
 	if err = cmp.Or(s.parts.journal.Err(), err); err != nil {
-		h.Status, h.Message = "unavailable", cove.MessageOf(err)
+		h.Status, h.Message = "unavailable", cove.MessageOf(hostPaths(s.cfg).Error(err))
 	}
 	return h
 }

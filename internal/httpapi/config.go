@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/hostpath"
 	"github.com/cove-sandbox/cove/internal/intake"
 	"github.com/cove-sandbox/cove/internal/wire"
 )
@@ -39,6 +40,8 @@ type Config struct {
 	Journal func(ctx context.Context) (wire.JournalCheck, error)
 	// Secure says that browsers reach the server over https.
 	Secure bool
+	// Paths are those that only operators are told.
+	Paths hostpath.Filter
 	// Health says how the server is. The default is always healthy.
 	Health func(ctx context.Context) wire.Health
 	// Metrics shows the server's numbers to who may see them. The default is that

@@ -55,5 +55,8 @@ func (c *call) blame(err error) error {
 	if cause := cutOff(c.r.Context()); cause != nil {
 		return cause
 	}
+	if !c.who.May(cove.ScopeAdmin) {
+		return c.api.Paths.Error(err)
+	}
 	return err
 }
