@@ -18,7 +18,7 @@ import (
 var raced = []string{
 	"engine/...", "client", "retry", "store/...",
 	"internal/admission", "internal/audit", "internal/auth", "internal/chat", "internal/cluster", "internal/duckdb",
-	"internal/e2bapi", "internal/egress", "internal/guest/...", "internal/httpapi", "internal/keeper", "internal/kernel",
+	"internal/e2bapi", "internal/egress", "internal/guest/...", "internal/httpapi", "internal/intake", "internal/keeper", "internal/kernel",
 	"internal/mcpserver", "internal/msbapi", "internal/pool", "internal/preview", "internal/roster", "internal/spool",
 	"internal/task", "internal/telemetry",
 }
