@@ -38,7 +38,7 @@ func (d Docker) BuildFile(ctx context.Context, file, dir, out string) (err error
 		return cove.Wrap(cove.Unsupported, err, "a Dockerfile needs Docker, and none answers here").
 			Remedy("start it, or build elsewhere with docker build and docker save and use --image, or use --package")
 	}
-	tag := "cove-template:" + string(cove.NewID())
+	tag := "cove-build:" + string(cove.NewID()) // images of the repository cove-template are shared templates of the provider docker
 	if err := d.run(ctx, d.Log, "build", "--file", file, "--tag", tag, dir); err != nil {
 		return cove.Wrap(cove.Invalid, err, "Docker could not build %s: %s", file, err)
 	}

@@ -38,7 +38,7 @@ esac`)
 	said, err := os.ReadFile(calls)
 	must(t, err)
 	lines := strings.Split(strings.TrimSpace(string(said)), "\n")
-	if len(lines) != 4 || !strings.HasPrefix(lines[3], "rmi cove-template:") {
+	if len(lines) != 4 || !strings.HasPrefix(lines[3], "rmi cove-build:") {
 		t.Errorf("docker was asked %q", lines)
 	}
 }
