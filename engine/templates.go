@@ -24,7 +24,7 @@ func (t templates) List(ctx context.Context) iter.Seq2[cove.Template, error] {
 // templateFor returns the full name of the template that a tenant's caller names.
 func (e *Engine) templateFor(tenant, name string) (string, error) {
 	if strings.Contains(name, "/") {
-		return "", cove.InvalidField("template", "%.80q has a slash, which no template's name has; name a template of the tenant's own or a shared one without one", name)
+		return "", cove.InvalidField("template", "%.80q is not the name of a template, which has no slash; GET /api/templates lists those that there are", name)
 	}
 	if e.cfg.Templates == nil || cove.ValidTemplateName(name) != nil {
 		return name, nil

@@ -226,7 +226,8 @@ func TestMicrosandboxsClients(t *testing.T) {
 		t.Errorf("the API at their door: %+v", got)
 	}
 	bound, secret, err := adminOf(t, r).Admin().CreateKey(t.Context(), cove.KeyRequest{
-		Name: "team", Form: cove.KeyMicrosandbox, Scopes: []cove.Scope{cove.ScopeAll}, Limits: cove.KeyLimit{Namespace: "team"},
+		Name: "team", Form: cove.KeyMicrosandbox, Limits: cove.KeyLimit{Namespace: "team"},
+		Scopes: []cove.Scope{cove.ScopeRead, cove.ScopeWrite, cove.ScopeExec, cove.ScopeFileRead, cove.ScopeFileWrite},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -170,8 +170,8 @@ func (c *call) newTemplate() error {
 			return err
 		}
 	}
-	if !c.who.May(cove.ScopeTemplates) && !c.who.May(cove.ScopeAdmin) {
-		return cove.Errorf(cove.Denied, "building templates needs the scope %s, which this key does not hold", cove.ScopeTemplates).Remedy("ask an operator for a key that does")
+	if err := c.mayBuild(); err != nil {
+		return err
 	}
 	if t, err := c.template(one.name); err == nil && t.Shared {
 		return cove.Errorf(cove.Conflict, "template %s is shared with all tenants", one.name).With("field", "name").Remedy("use another name")
@@ -188,6 +188,15 @@ func (c *call) newTemplate() error {
 		Aliases  []string `json:"aliases"`
 	}{one.name, one.id, false, []string{one.name}, append([]string{}, asked.Tags...), []string{one.name}})
 	return nil
+}
+
+// mayBuild refuses a caller that may not build templates of its tenant.
+func (c *call) mayBuild() error {
+	trait := cove.TemplateBuild.Trait()
+	if c.who.May(trait.Scope) || c.who.May(trait.Own) {
+		return nil
+	}
+	return cove.Errorf(cove.Denied, "building templates needs the scope %s, which this key does not hold", trait.Own).Remedy("ask an operator for a key that does")
 }
 
 // buildFiles says where the files of a step are to be sent.
@@ -233,9 +242,8 @@ func (h *Handler) upload() http.Handler {
 }
 
 func (c *call) takeUpload() error {
-	if scope := cove.TemplateBuild.Trait().Scope; !c.who.May(scope) {
-		return cove.Errorf(cove.Denied, "sending files of a template needs the scope %s, which this key does not hold", scope).
-			Remedy("use a key that holds it")
+	if err := c.mayBuild(); err != nil {
+		return err
 	}
 	id, hash := c.r.PathValue("build"), c.r.PathValue("hash")
 	return c.atBuild(func() error { return c.keepUpload(id, hash) })

@@ -37,7 +37,7 @@ const (
 
 // principals are the callers that the keys belong to.
 var principals = map[string]cove.Principal{
-	goodKey:  {Name: "tester", Tenant: "acme", Scopes: []cove.Scope{cove.ScopeAll}},
+	goodKey:  {Name: "tester", Tenant: "acme", Scopes: []cove.Scope{cove.ScopeRead, cove.ScopeWrite, cove.ScopeExec, cove.ScopeFileRead, cove.ScopeFileWrite, cove.ScopeTemplates}},
 	otherKey: {Name: "stranger", Tenant: "other", Scopes: []cove.Scope{cove.ScopeAll}},
 	readKey:  {Name: "reader", Tenant: "acme", Scopes: []cove.Scope{cove.ScopeRead}},
 	lifeKey:  {Name: "manager", Tenant: "acme", Scopes: []cove.Scope{cove.ScopeRead, cove.ScopeWrite}},

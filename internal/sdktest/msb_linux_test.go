@@ -90,7 +90,7 @@ func msbKey(t *testing.T, at daemon.Ready, namespace string) string {
 	}
 	defer func() { _ = c.Close() }()
 	_, secret, err := c.Admin().CreateKey(t.Context(), cove.KeyRequest{
-		Name: "msb", Form: cove.KeyMicrosandbox, Scopes: []cove.Scope{cove.ScopeAll}, Limits: cove.KeyLimit{Namespace: namespace},
+		Name: "msb", Form: cove.KeyMicrosandbox, Scopes: []cove.Scope{cove.ScopeRead, cove.ScopeWrite, cove.ScopeExec, cove.ScopeFileRead, cove.ScopeFileWrite}, Limits: cove.KeyLimit{Namespace: namespace},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -158,8 +158,9 @@ func keys(t *testing.T, at daemon.Ready) (env []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	scopes := []cove.Scope{cove.ScopeRead, cove.ScopeWrite, cove.ScopeExec, cove.ScopeFileRead, cove.ScopeFileWrite, cove.ScopeTemplates}
 	for name, tenant := range map[string]string{"E2B_API_KEY": "cases", "CASES_OTHER_KEY": "others"} {
-		_, secret, err := c.Admin().CreateKey(t.Context(), cove.KeyRequest{Name: tenant, Tenant: tenant, Form: cove.KeyE2B, Scopes: []cove.Scope{cove.ScopeAll}})
+		_, secret, err := c.Admin().CreateKey(t.Context(), cove.KeyRequest{Name: tenant, Tenant: tenant, Form: cove.KeyE2B, Scopes: scopes})
 		if err != nil {
 			t.Fatal(err)
 		}
