@@ -24,11 +24,13 @@ import (
 // Bounds on builds.
 const (
 	maxBuilds   = 16
+	maxBuildsOf = 4              // of one tenant, that have not ended
 	maxUploads  = 64             // of one build
 	maxUpload   = 256 * cove.MiB // of one file, as it is sent
 	maxLogLines = 2000           // of one build; the first ones stay
 	maxLogLine  = 4 << 10
-	buildTime   = time.Hour // for a build, from its first call on
+	maxKept     = 2 * cove.GiB // of all files that a tenant sent for builds
+	buildTime   = time.Hour    // for a build, from its first call on
 )
 
 // How far a build is, beside ready and error.
@@ -37,8 +39,10 @@ const (
 	statusBuilds = "building"
 )
 
-// builds are templates that are being made. The zero value is ready.
+// builds are templates that are being made.
 type builds struct {
+	most cove.Bytes // of the files that a tenant sent
+
 	mu  sync.Mutex
 	all map[string]*build // by id; guarded by mu
 }
@@ -49,6 +53,7 @@ type build struct {
 	tags             []string
 
 	files  map[string]string // by hash: where what was sent is kept
+	bytes  cove.Bytes        // of these files, and of those that are being sent
 	status string
 	why    string
 	log    []logEntry
@@ -67,6 +72,15 @@ func (b *builds) add(one *build) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.makeRoom()
+	mine := 0
+	for _, other := range b.all {
+		if other.tenant == one.tenant && (other.status == statusWaits || other.status == statusBuilds) {
+			mine++
+		}
+	}
+	if mine >= maxBuildsOf {
+		return cove.Errorf(cove.Exhausted, "%d template builds of this tenant wait or run, the most", mine).Remedy("try again when one of them has ended; one that was given up ends after %s", buildTime)
+	}
 	if len(b.all) >= maxBuilds {
 		return cove.Errorf(cove.Exhausted, "%d templates are being built", len(b.all)).Remedy("try again later")
 	}
@@ -101,7 +115,7 @@ func (one *build) clear() {
 	for _, name := range one.files {
 		_ = os.Remove(name) // it is in a directory for such files
 	}
-	one.files = map[string]string{}
+	one.files, one.bytes = map[string]string{}, 0
 }
 
 // of is a build of a tenant, by its id.
@@ -218,67 +232,6 @@ func (c *call) buildFiles() error {
 		Present bool   `json:"present"`
 		URL     string `json:"url,omitempty"`
 	}{present, to.String()})
-	return nil
-}
-
-// uploadID names what the token of an upload is for: one file of one build.
-func uploadID(build, hash string) cove.ID { return cove.ID(build + ":" + hash) }
-
-const uploadRoute = "PUT /templates/{id}/upload/{build}/{hash}"
-
-// upload takes the files of a step, for the caller that the token in the link names.
-func (h *Handler) upload() http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		c := h.resume(w, r)
-		caller, ok := h.callerOf(r.URL.Query().Get("token"), kindUpload, uploadID(r.PathValue("build"), r.PathValue("hash")))
-		if !ok {
-			c.act(uploadRoute, cove.Principal{}, nil, cove.Errorf(cove.Unauthenticated, "the token in this link is not one for these files").
-				Remedy("ask for a new link with GET /templates/{id}/files/{hash}"), nil)
-			return
-		}
-		who, done, err := h.cfg.Key(r.Context(), caller)
-		c.act(uploadRoute, who, done, err, (*call).takeUpload)
-	})
-}
-
-func (c *call) takeUpload() error {
-	if err := c.mayBuild(); err != nil {
-		return err
-	}
-	id, hash := c.r.PathValue("build"), c.r.PathValue("hash")
-	return c.atBuild(func() error { return c.keepUpload(id, hash) })
-}
-
-// keepUpload keeps the files of a step.
-func (c *call) keepUpload(id, hash string) error {
-	one := c.h.builds.open(id)
-	if one == nil || one.name != c.r.PathValue("id") || one.tenant != c.who.Tenant {
-		return cove.Errorf(cove.NotFound, "the build does not wait for files")
-	}
-	f, err := os.CreateTemp("", "cove-build-")
-	if err != nil {
-		return cove.Wrap(cove.Unavailable, err, "the files have no place")
-	}
-	b := c.upload()
-	n, err := io.Copy(f, io.LimitReader(b, int64(maxUpload)+1))
-	if n > int64(maxUpload) {
-		err = errors.New("they are too many bytes")
-	}
-	if err = b.settle(errors.Join(err, f.Close())); err != nil {
-		_ = os.Remove(f.Name()) // it is nobody's
-		return cove.Wrap(cove.Invalid, err, "the files did not arrive whole, or are more than %s", maxUpload)
-	}
-	c.h.builds.mu.Lock()
-	defer c.h.builds.mu.Unlock()
-	if c.h.builds.all[id] != one || one.status != statusWaits || len(one.files) >= maxUploads {
-		_ = os.Remove(f.Name()) // it is nobody's
-		return cove.Errorf(cove.Exhausted, "the build takes no more files")
-	}
-	if old := one.files[hash]; old != "" {
-		_ = os.Remove(old) // it is replaced
-	}
-	one.files[hash] = f.Name()
-	c.w.WriteHeader(http.StatusOK)
 	return nil
 }
 

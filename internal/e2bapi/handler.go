@@ -36,7 +36,7 @@ type action func(c *call) error
 
 // New returns the face.
 func New(cfg Config) *Handler {
-	h := &Handler{cfg: cfg.withDefaults(), control: http.NewServeMux(), code: http.NewServeMux(), envd: map[string]action{}, started: time.Now().UTC(), search: make(chan nothing, 1)}
+	h := &Handler{cfg: cfg.withDefaults(), control: http.NewServeMux(), code: http.NewServeMux(), envd: map[string]action{}, builds: builds{most: maxKept}, started: time.Now().UTC(), search: make(chan nothing, 1)}
 	for _, routes := range []map[string]action{controlRoutes(), templateRoutes(), volumeRoutes()} {
 		for pattern, do := range routes {
 			h.control.Handle(pattern, h.byKey(pattern, do))

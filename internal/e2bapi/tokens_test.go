@@ -160,3 +160,31 @@ func TestUploadTokens(t *testing.T) {
 		t.Errorf("a link of a revoked key: %d", got)
 	}
 }
+
+// TestBuildsOfATenant: a tenant has a bound on builds and on the bytes that it sends for
+// them, and another tenant is not affected.
+func TestBuildsOfATenant(t *testing.T) {
+	r := serveWith(t, rigOptions{engine: func(c *engine.Config) { c.Templates = &rack{names: map[string]string{}} }})
+	r.face.LowerBuildBound(10)
+	const hash = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+	put := func(n, text, want string) {
+		t.Helper()
+		var files struct{ URL string }
+		r.wants(http.StatusCreated, &files, "GET", "/templates/"+n+"/files/"+hash, "")
+		status, answer, _ := r.read(must(http.NewRequestWithContext(t.Context(), http.MethodPut, files.URL, strings.NewReader(text)))(t))
+		if want == "" && status != http.StatusOK || want != "" && (status != http.StatusTooManyRequests || !strings.Contains(answer, want)) {
+			t.Errorf("%s: %d %s", text, status, answer)
+		}
+	}
+	for _, n := range []string{"a", "b", "c", "d"} {
+		r.begun(`{"name":"` + n + `"}`)
+	}
+	r.refuses(http.StatusTooManyRequests, "of this tenant wait", "POST", "/v3/templates", `{"name":"e"}`)
+	r.wants(http.StatusAccepted, nil, "POST", "/v3/templates", `{"name":"e"}`, "X-Api-Key", otherKey)
+	put("a", "1234567", "")
+	put("b", "1234", "more than 10")
+	put("b", "123", "")
+	put("a", "1234567", "more than 10") // it is there twice until the new one is whole
+	put("b", "", "")
+	put("b", "123", "")
+}
