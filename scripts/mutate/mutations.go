@@ -117,6 +117,21 @@ var mutations = []mutation{
 		"./engine", "TestTemplatesOfTenants",
 	},
 	{
+		"the refusal of paths into /proc", "internal/guest/agent/resolve.go",
+		"\t\treturn errKernelFiles\n", "\t\treturn nil\n",
+		"./provider/local", "TestConformance/names/files_of_the_kernel",
+	},
+	{
+		"the values of variables that answers leave out", "engine/visible.go",
+		"s.Spec = s.Spec.Redacted(); plainTemplate", "plainTemplate",
+		"./engine", "TestPlatform/sessions/names_of_variables",
+	},
+	{
+		"the paths of the host that errors leave out", "engine/told.go",
+		"return v.e.cfg.Paths.Error(err)", "return err",
+		"./engine", "TestPathsOfTheHost",
+	},
+	{
 		"the limit on output", "internal/spool/log.go",
 		"if limit := int64(l.cfg.Limit); limit > 0 &&", "if limit := int64(l.cfg.Limit); limit > 1<<40 &&",
 		"./internal/spool", "TestLimitIsToldOnce",

@@ -29,7 +29,7 @@ var severe = []struct {
 	{
 		kind:   "a tenant",
 		groups: []string{"floors", "keys", "links", "quota", "scopes", "tenants"},
-		words:  []string{"floor", "neverover", "nocontent", "ofacaller", "ofothers", "places", "questionsofasession", "quotas", "regions", "sharedtemplate", "tenant"},
+		words:  []string{"floor", "namesofvariables", "neverover", "nocontent", "ofacaller", "ofothers", "pathsofthehost", "places", "questionsofasession", "quotas", "regions", "sharedtemplate", "tenant"},
 	},
 	{
 		kind:     "a key",
