@@ -67,6 +67,7 @@ func TestSpecValidate(t *testing.T) {
 		"long volume name":  {cove.Spec{Volumes: []cove.Volume{{Name: strings.Repeat("a", 65), Target: "/d"}}}, "volumes"},
 		"name, bad target":  {cove.Spec{Volumes: []cove.Volume{{Name: "a", Target: "/etc"}}}, "volumes"},
 		"target twice":      {cove.Spec{Volumes: []cove.Volume{{Source: "/a", Target: "/d"}, {Source: "/b", Target: "/d"}}}, "volumes"},
+		"env names":         {cove.Spec{EnvNames: []string{"A"}}, "env_names"},
 		"bad env":           {cove.Spec{Env: map[string]string{"A B": "x"}}, "env"},
 		"empty env name":    {cove.Spec{Env: map[string]string{"": "x"}}, "env"},
 		"NUL in env":        {cove.Spec{Env: map[string]string{"A": "\x00"}}, "env.A"},
