@@ -10,7 +10,6 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
-	"os"
 	"path"
 	"slices"
 	"strconv"
@@ -52,8 +51,8 @@ type build struct {
 	id, tenant, name string
 	tags             []string
 
-	files  map[string]string // by hash: where what was sent is kept
-	bytes  cove.Bytes        // of these files, and of those that are being sent
+	files  map[string]*sentFile // by hash
+	bytes  cove.Bytes           // of these files, and of those that are being sent
 	status string
 	why    string
 	log    []logEntry
@@ -112,10 +111,10 @@ func (b *builds) drop(one *build) {
 
 // clear removes the files of a build. The caller holds the lock.
 func (one *build) clear() {
-	for _, name := range one.files {
-		_ = os.Remove(name) // it is in a directory for such files
+	for _, f := range one.files {
+		_ = f.Close() // nothing reads it any more
 	}
-	one.files, one.bytes = map[string]string{}, 0
+	one.files, one.bytes = map[string]*sentFile{}, 0
 }
 
 // of is a build of a tenant, by its id.
@@ -173,7 +172,7 @@ func (c *call) newTemplate() error {
 	if err := cove.ValidTemplateName(asked.Name); err != nil {
 		return err
 	}
-	one := &build{id: c.h.marked(string(cove.NewID())), tenant: c.who.Tenant, name: asked.Name, status: statusWaits, files: map[string]string{}}
+	one := &build{id: c.h.marked(string(cove.NewID())), tenant: c.who.Tenant, name: asked.Name, status: statusWaits, files: map[string]*sentFile{}}
 	for _, tag := range asked.Tags {
 		if tag != tagDefault && tag != tagLatest {
 			one.tags = append(one.tags, tag)
@@ -224,7 +223,7 @@ func (c *call) buildFiles() error {
 		return cove.InvalidField("hash", "%q is none", clip(hash))
 	}
 	c.h.builds.mu.Lock()
-	present := one.files[hash] != ""
+	present := one.files[hash] != nil
 	c.h.builds.mu.Unlock()
 	to := c.h.origin(c.r).JoinPath("templates", name, "upload", one.id, hash)
 	to.RawQuery = url.Values{"token": {Token(c.h.cfg.Secret, kindUpload, uploadID(one.id, hash), c.who.Name)}}.Encode()
@@ -255,7 +254,7 @@ func (c *call) startBuild() error {
 		return cove.Errorf(cove.Conflict, "the build has begun already")
 	}
 	for _, s := range asked.Steps {
-		if s.Type == "COPY" && one.files[s.Files] == "" {
+		if s.Type == "COPY" && one.files[s.Files] == nil {
 			return cove.InvalidField("filesHash", "%q names no files that were sent", clip(s.Files))
 		}
 	}
@@ -271,7 +270,7 @@ func (c *call) startBuild() error {
 }
 
 // build makes the template.
-func (c *call) build(ctx context.Context, one *build, text string, files map[string]string) error {
+func (c *call) build(ctx context.Context, one *build, text string, files map[string]*sentFile) error {
 	if c.h.cfg.Watch != nil {
 		var stop func()
 		ctx, stop = c.h.cfg.Watch(ctx, c.who)
@@ -293,7 +292,7 @@ func (c *call) build(ctx context.Context, one *build, text string, files map[str
 }
 
 // pack writes the Dockerfile and the files that were sent, by their hashes, as one tar.
-func pack(to io.Writer, text string, files map[string]string) error {
+func pack(to io.Writer, text string, files map[string]*sentFile) error {
 	w := tar.NewWriter(to)
 	if err := w.WriteHeader(&tar.Header{Name: "Dockerfile", Mode: 0o644, Size: int64(len(text)), Typeflag: tar.TypeReg}); err != nil {
 		return err
@@ -301,8 +300,8 @@ func pack(to io.Writer, text string, files map[string]string) error {
 	if _, err := io.WriteString(w, text); err != nil {
 		return err
 	}
-	for hash, name := range files {
-		if err := repack(w, name, path.Join(filesDir, hash)); err != nil {
+	for hash, f := range files {
+		if err := repack(w, f.content(), path.Join(filesDir, hash)); err != nil {
 			return cove.Wrap(cove.Invalid, err, "the files that were sent are no tar")
 		}
 	}
@@ -310,13 +309,8 @@ func pack(to io.Writer, text string, files map[string]string) error {
 }
 
 // repack writes what is in a tar, which may be packed, below a directory.
-func repack(to *tar.Writer, name, below string) error {
-	f, err := os.Open(name) //nolint:gosec // we made it
-	if err != nil {
-		return err
-	}
-	defer func() { _ = f.Close() }()
-	in := io.Reader(bufio.NewReader(f))
+func repack(to *tar.Writer, content io.Reader, below string) error {
+	in := io.Reader(bufio.NewReader(content))
 	if head, err := in.(*bufio.Reader).Peek(2); err == nil && head[0] == 0x1f && head[1] == 0x8b {
 		if in, err = gzip.NewReader(in); err != nil {
 			return err

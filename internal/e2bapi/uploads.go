@@ -43,22 +43,21 @@ func (c *call) keepUpload(id, hash string) error {
 	if one == nil || one.name != c.r.PathValue("id") || one.tenant != c.who.Tenant {
 		return cove.Errorf(cove.NotFound, "the build does not wait for files")
 	}
-	f, err := os.CreateTemp("", "cove-build-")
+	f, err := c.h.builds.newFile(one)
 	if err != nil {
-		return cove.Wrap(cove.Unavailable, err, "the files have no place")
+		return err
 	}
-	kept := keptFile{f, &c.h.builds, one}
 	b := c.upload()
-	n, err := io.Copy(struct{ io.Writer }{kept}, io.LimitReader(b, int64(maxUpload)+1)) // not by ReadFrom of the file
+	n, err := io.Copy(f, io.LimitReader(b, int64(maxUpload)+1))
 	if n > int64(maxUpload) {
 		err = cove.Errorf(cove.Invalid, "the file has more than %s", maxUpload).Remedy("have a step of the build fetch it")
 	}
-	err = b.settle(errors.Join(err, f.Close()))
-	if err == nil && !c.h.builds.put(one, hash, kept) {
+	err = b.settle(err)
+	if err == nil && !c.h.builds.put(one, hash, f) {
 		err = cove.Errorf(cove.Exhausted, "the build takes no more files: it has %d, or has begun", maxUploads).Remedy("begin a build with fewer COPY steps")
 	}
 	if err != nil {
-		kept.discard(f.Name(), n)
+		f.discard()
 		if _, ok := errors.AsType[*cove.Error](err); !ok {
 			err = cove.Wrap(cove.Invalid, err, "the file did not arrive whole; send it again")
 		}
@@ -70,16 +69,16 @@ func (c *call) keepUpload(id, hash string) error {
 
 // put gives a build a file, in the place of an earlier one of this hash, and reports
 // whether the build still waits for files.
-func (b *builds) put(one *build, hash string, f keptFile) bool {
+func (b *builds) put(one *build, hash string, f *sentFile) bool {
 	b.mu.Lock()
 	old := one.files[hash]
-	ok := b.all[one.id] == one && one.status == statusWaits && (old != "" || len(one.files) < maxUploads)
+	ok := b.all[one.id] == one && one.status == statusWaits && (old != nil || len(one.files) < maxUploads)
 	if ok {
-		one.files[hash] = f.Name()
+		one.files[hash] = f
 	}
 	b.mu.Unlock()
-	if info, err := os.Stat(old); ok && err == nil {
-		f.discard(old, info.Size())
+	if ok && old != nil {
+		old.discard()
 	}
 	return ok
 }
@@ -103,24 +102,43 @@ func (b *builds) keep(one *build, n cove.Bytes) error {
 	return nil
 }
 
-// keptFile is a file that is being sent for a build.
-type keptFile struct {
-	*os.File
-
+// sentFile is a file that was sent for a build. It has no name on the disk, so that it
+// ends with the server.
+type sentFile struct {
+	file   *os.File
 	builds *builds
 	one    *build
+	size   cove.Bytes
+}
+
+func (b *builds) newFile(one *build) (*sentFile, error) {
+	f, err := os.CreateTemp("", "cove-build-")
+	if err == nil {
+		err = os.Remove(f.Name())
+	}
+	if err != nil {
+		return nil, cove.Wrap(cove.Unavailable, err, "the files of the build cannot be kept").Remedy("have the operator look at the server's directory for temporary files")
+	}
+	return &sentFile{file: f, builds: b, one: one}, nil
 }
 
 // Write implements [io.Writer].
-func (f keptFile) Write(p []byte) (int, error) {
+func (f *sentFile) Write(p []byte) (int, error) {
 	if err := f.builds.keep(f.one, cove.Bytes(len(p))); err != nil {
 		return 0, err
 	}
-	return f.File.Write(p)
+	f.size += cove.Bytes(len(p))
+	return f.file.Write(p)
 }
 
-// discard removes a file that the build does not have.
-func (f keptFile) discard(name string, size int64) {
-	_ = os.Remove(name) // no build needs it
-	_ = f.builds.keep(f.one, -cove.Bytes(size))
+// content is what is in the file.
+func (f *sentFile) content() io.Reader { return io.NewSectionReader(f.file, 0, int64(f.size)) }
+
+// Close implements [io.Closer].
+func (f *sentFile) Close() error { return f.file.Close() }
+
+// discard closes a file that no build has.
+func (f *sentFile) discard() {
+	_ = f.Close() // nothing reads it
+	_ = f.builds.keep(f.one, -f.size)
 }

@@ -49,7 +49,8 @@ func fullSpec() cove.Spec {
 		Snapshot:  cove.NewID(),
 		Idle:      time.Hour, Lifetime: 24*time.Hour + time.Nanosecond,
 		FixedEnd: true, OnEnd: cove.EndPause, Wake: true, PublicPorts: true,
-		Floors: []cove.Limit{cove.LimitMemory},
+		Floors:   []cove.Limit{cove.LimitMemory},
+		EnvNames: []string{"A", "B"},
 	}
 }
 
