@@ -63,6 +63,23 @@ func isConnection(fd int) bool {
 	return err == nil && slices.Contains([]int{unix.AF_INET, unix.AF_INET6, unix.AF_UNIX}, family)
 }
 
+// Kills is how often the kernel ended a process of the sandbox for want of memory, where
+// the agent sees its control group. Agents of older builds cannot tell.
+func (c *Conn) Kills(ctx context.Context) (int64, error) {
+	a, err := files{c}.ask(ctx, protocol.KindKills, c.opts.Load().Dir, protocol.File{})
+	if err != nil {
+		return 0, err
+	}
+	d := protocol.NewDecoder(a.Body)
+	n := d.Int()
+	if err := d.End(); err != nil {
+		err = lost(err)
+		c.fail(err)
+		return 0, err
+	}
+	return n, nil
+}
+
 // Usage is what the agent can count: CPU time, processes, and what is in use
 // of the file system that holds the workspace. Memory is not among it.
 func (c *Conn) Usage(ctx context.Context) (cove.Usage, error) {

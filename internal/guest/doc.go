@@ -51,6 +51,7 @@
 //	tag                Tag                     –
 //	dial               File                    –, with the connection (both ways)
 //	usage              File                    Usage
+//	kills              File                    a count, of an agent that sees its control group
 //	bound              Bound                   –
 //	ping shutdown      –                       –
 //

@@ -6,8 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/moby/moby/api/types/container"
@@ -70,31 +68,11 @@ func (s *sandbox) highest(now cove.Bytes) cove.Bytes {
 // starvedPatience bounds the question whether the kernel killed somebody.
 const starvedPatience = 2 * time.Second
 
-// killFiles are where the kernel counts what it killed for want of memory, in both
-// versions of control groups.
-var killFiles = []string{"/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"}
-
-// outOfMemory reports whether the kernel killed somebody for want of memory since
-// it was asked before.
+// outOfMemory reports whether the kernel ended a process for want of memory since it was
+// asked before.
 func (s *sandbox) outOfMemory() bool {
 	ctx, cancel := context.WithTimeout(context.Background(), starvedPatience)
 	defer cancel()
-	for _, file := range killFiles {
-		r, err := s.conn.Load().Files().Read(ctx, file, 0, 4<<10)
-		if err != nil {
-			continue
-		}
-		text, err := io.ReadAll(io.LimitReader(r, 4<<10))
-		_ = r.Close()
-		if err != nil {
-			continue
-		}
-		for line := range strings.Lines(string(text)) {
-			if word, count, ok := strings.Cut(strings.TrimSpace(line), " "); ok && word == "oom_kill" {
-				n, _ := strconv.ParseInt(count, 10, 64)
-				return s.starved.Swap(n) < n
-			}
-		}
-	}
-	return false
+	n, err := s.conn.Load().Kills(ctx)
+	return err == nil && s.starved.Swap(n) < n
 }

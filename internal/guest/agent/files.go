@@ -57,6 +57,8 @@ func operations(kind protocol.Kind) (operation, bool) {
 		return operation{[]protocol.Flow{out, in}, (*server).watch}, true
 	case protocol.KindDial:
 		return operation{nil, (*server).dial}, true
+	case protocol.KindKills:
+		return operation{nil, (*server).memoryKills}, true
 	case protocol.KindUsage:
 		return operation{nil, (*server).usage}, true
 	}

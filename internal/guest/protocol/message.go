@@ -96,7 +96,8 @@ const (
 
 	KindAccepted // of the agent, with the id of the request to listen: a connection
 
-	KindTag // of the host: attributes for a file
+	KindTag   // of the host: attributes for a file
+	KindKills // how often the kernel ended a process for want of memory
 
 	lastKind = KindTag
 )
