@@ -36,3 +36,15 @@ func TestUsageOfAPart(t *testing.T) {
 		t.Errorf("a workspace that is not there gives %v", err)
 	}
 }
+
+// TestKills: an agent that sees its control group answers with a count, as does one that
+// does not.
+func TestKills(t *testing.T) {
+	c := connect(t, place{})
+	if n, err := c.Kills(t.Context()); err != nil || n < 0 {
+		t.Errorf("%d, %v", n, err)
+	}
+	if _, err := c.Usage(t.Context()); err != nil {
+		t.Errorf("the connection does not go on: %v", err)
+	}
+}

@@ -99,7 +99,7 @@ const (
 	KindTag   // of the host: attributes for a file
 	KindKills // how often the kernel ended a process for want of memory
 
-	lastKind = KindTag
+	lastKind = KindKills
 )
 
 // Flow is the direction of a stream, seen by who receives the message that it
