@@ -18,14 +18,19 @@ const (
 	// LargestJSON is the most that any route takes as JSON.
 	LargestJSON = 8 << 20
 
+	// Beginnings of bodies have room when large ones fill the server, so that ordinary
+	// requests go on.
+	beginning  = 64 << 10
+	spareBytes = serverBytes / 5
+
 	waitTime = 5 * time.Second // for bodies of other keys to be over
 )
 
 // Budget bounds the bytes of request bodies that are in memory at once. It is safe
 // for concurrent use.
 type Budget struct {
-	server, key int64
-	wait        time.Duration
+	server, key, spare int64
+	wait               time.Duration
 
 	mu    sync.Mutex
 	used  int64            // guarded by mu
@@ -35,7 +40,7 @@ type Budget struct {
 
 // New returns the budget of one server.
 func New() *Budget {
-	return &Budget{server: serverBytes, key: keyBytes, wait: waitTime, keys: map[string]int64{}, freed: make(chan struct{})}
+	return &Budget{server: serverBytes, key: keyBytes, spare: spareBytes, wait: waitTime, keys: map[string]int64{}, freed: make(chan struct{})}
 }
 
 // Body returns the body of one request of p, with nothing charged yet.
@@ -46,11 +51,11 @@ func (b *Budget) Body(p cove.Principal) *Body {
 }
 
 // take charges a key with n bytes. It waits where bodies of other keys fill the
-// server.
-func (b *Budget) take(ctx context.Context, key string, n int64) error {
+// server; early says that the bytes are the beginning of a body.
+func (b *Budget) take(ctx context.Context, key string, n int64, early bool) error {
 	var late <-chan time.Time
 	for {
-		freed, err := b.tryTake(key, n)
+		freed, err := b.tryTake(key, n, early)
 		if freed == nil {
 			return err
 		}
@@ -71,13 +76,17 @@ func (b *Budget) take(ctx context.Context, key string, n int64) error {
 
 // tryTake charges a key with n bytes. Where the server has no room, it returns what
 // is closed when there may be some.
-func (b *Budget) tryTake(key string, n int64) (freed <-chan struct{}, err error) {
+func (b *Budget) tryTake(key string, n int64, early bool) (freed <-chan struct{}, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	most := b.server
+	if early {
+		most += b.spare
+	}
 	switch {
 	case b.keys[key]+n > b.key:
 		return nil, tooMuch("the request bodies of this key that are under way hold %s, the most that one key may keep in memory", b.key)
-	case b.used+n > b.server:
+	case b.used+n > most:
 		return b.freed, nil
 	}
 	b.used += n
@@ -115,7 +124,7 @@ type Body struct {
 // Take charges the body with n bytes that arrived. A key that is over its share is
 // refused at once, a server without room after a short wait; both are Exhausted.
 func (b *Body) Take(ctx context.Context, n int) error {
-	err := b.budget.take(ctx, b.key, int64(n))
+	err := b.budget.take(ctx, b.key, int64(n), b.taken.Load()+int64(n) <= beginning)
 	if err == nil {
 		b.taken.Add(int64(n))
 	}

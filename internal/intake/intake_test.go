@@ -22,7 +22,7 @@ var (
 
 func small() *Budget {
 	b := New()
-	b.server, b.key = 100, 40
+	b.server, b.key, b.spare = 100, 40, 0
 	return b
 }
 
@@ -99,6 +99,37 @@ func TestServerIsFull(t *testing.T) {
 			t.Errorf("when the request ends: %v", err)
 		}
 	})
+}
+
+// TestBeginnings: where large bodies fill the server, small ones of other keys pass.
+func TestBeginnings(t *testing.T) {
+	b := New()
+	b.wait = 0
+	var large []*Body
+	for _, name := range []string{"1", "2", "3", "4"} {
+		one := b.Body(cove.Principal{Name: name})
+		if err := one.Take(t.Context(), keyBytes); err != nil {
+			t.Fatal(err)
+		}
+		large = append(large, one)
+	}
+	small := b.Body(ann)
+	if err := small.Take(t.Context(), beginning); err != nil {
+		t.Errorf("a small body: %v", err)
+	}
+	refused(t, small.Take(t.Context(), 1), "all keys that are under way hold 40")
+	for n := int64(beginning); n+beginning <= spareBytes; n += beginning {
+		if err := b.Body(bob).Take(t.Context(), beginning); err != nil {
+			t.Fatalf("after %d bytes: %v", n, err)
+		}
+	}
+	refused(t, b.Body(ann).Take(t.Context(), 1), "all keys that are under way hold 40")
+	for _, one := range large {
+		one.Free()
+	}
+	if err := b.Body(ann).Take(t.Context(), 1<<20); err != nil {
+		t.Errorf("when there is room: %v", err)
+	}
 }
 
 // TestHold: a body that is held is charged until it is freed as often.
