@@ -96,6 +96,10 @@ func (f Filter) Text(text string) string {
 				break
 			}
 			i += from
+			if !bounds(text, i, root) {
+				from = i + 1
+				continue
+			}
 			end := i + len(root)
 			end += length(text[end:])
 			text = text[:i] + Instead + text[end:]
@@ -124,6 +128,17 @@ func (f Filter) All(text string) string {
 		i += n
 	}
 	return b.String()
+}
+
+// bounds reports whether a path begins at i that is root or below it, and not one that
+// only contains its letters: /workspace/data is not below /data, nor is /database. A root
+// that ends with a dash is the beginning of a name.
+func bounds(text string, i int, root string) bool {
+	if before := text[:i]; before != "" && (isWord(before[i-1]) || before[i-1] == '/') && !strings.HasSuffix(before, "://") {
+		return false
+	}
+	end := i + len(root)
+	return end == len(text) || strings.HasSuffix(root, "-") || !isWord(text[end])
 }
 
 func within(path, dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") }

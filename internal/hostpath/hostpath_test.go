@@ -38,6 +38,8 @@ func TestText(t *testing.T) {
 		"mkdir /sys/fs/cgroup/cove/s1: read-only file system":  "mkdir (a path of the server): read-only file system",
 		"/tmp/cove-123/socket":                                 "(a path of the server)",
 		`"/data/x" does not exist`:                             `"/data/x" does not exist`,
+		"/workspace" + home + "/x does not exist":              "/workspace" + home + "/x does not exist",
+		home + "s/x does not exist":                            home + "s/x does not exist",
 		"use /workspace/a, /tmp or a path of read/write files": "use /workspace/a, /tmp or a path of read/write files",
 		"": "",
 	} {
