@@ -277,6 +277,7 @@ func (c *call) forCaller(route string, do action) {
 	)
 	if c.caller != "" {
 		who, done, err = c.h.cfg.Key(c.r.Context(), c.caller)
+		err = ofToken(err)
 	} else {
 		who, done, err = c.h.cfg.Owner(c.r.Context(), c.id)
 	}
@@ -286,6 +287,15 @@ func (c *call) forCaller(route string, do action) {
 		return
 	}
 	c.act(route, who, done, err, do)
+}
+
+// ofToken is the error of a caller whom a token names: no key was shown with it.
+func ofToken(err error) error {
+	if cove.CodeOf(err) != cove.Unauthenticated {
+		return err
+	}
+	return cove.Wrap(cove.Unauthenticated, err, "the key that this token or link belongs to was revoked or has expired").
+		Remedy("connect with another key, which gives a new token")
 }
 
 // resume returns the call that a request belongs to.

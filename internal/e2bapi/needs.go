@@ -6,8 +6,9 @@ import (
 	"github.com/cove-sandbox/cove"
 )
 
-// needs are the verbs that the platform is asked for by calls with a body, whatever
-// the body says.
+// needs are the verbs of which calls need the scopes: of calls with a body those that the
+// platform is asked for, whatever the body says, and of calls that this package answers
+// itself those that they are a part of.
 var needs = map[string]cove.Verb{
 	"POST /sandboxes":                 cove.SessionOpen,
 	"POST /v2/sandboxes":              cove.SessionOpen,
@@ -23,8 +24,12 @@ var needs = map[string]cove.Verb{
 
 	"POST /templates/tags":                         cove.TemplateTag,
 	"DELETE /templates/tags":                       cove.TemplateDelete,
-	"POST /v3/templates":                           cove.AdminTasks,
+	"POST /v3/templates":                           cove.TemplateBuild,
 	"POST /v2/templates/{id}/builds/{build}":       cove.TemplateBuild,
+	"GET /templates/{id}/files/{hash}":             cove.TemplateBuild,
+	"GET /templates/{id}/builds/{build}/status":    cove.TemplateBuild,
+	"GET /secrets":                                 cove.SessionList,
+	"GET /secrets/{id}":                            cove.SessionList,
 	"POST /volumes":                                cove.VolumeCreate,
 	"PATCH /volumecontent/{id}/path":               cove.FileStat,
 	"PUT /volumecontent/{id}/file":                 cove.FileWrite,

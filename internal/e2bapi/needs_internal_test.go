@@ -49,7 +49,7 @@ func TestScopeBeforeBody(t *testing.T) {
 	} {
 		for route := range routes {
 			method, path, _ := strings.Cut(route, " ")
-			if method == "GET" || method == "DELETE" && needs[route] == "" || slices.Contains(bodyless, route) {
+			if (method == "GET" || method == "DELETE") && needs[route] == "" || slices.Contains(bodyless, route) {
 				continue
 			}
 			walked[route] = true

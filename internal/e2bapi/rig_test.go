@@ -94,7 +94,7 @@ func serveWith(t *testing.T, o rigOptions) *rig {
 			}
 			return r.key(ctx, s.Owner)
 		},
-		Key: r.key, Holders: r.holders,
+		Key: r.key, Holders: r.holders, Authorize: r.engine.Authorize,
 	}
 	if o.face != nil {
 		o.face(&cfg)

@@ -25,12 +25,12 @@ func (h *Handler) upload() http.Handler {
 			return
 		}
 		who, done, err := h.cfg.Key(r.Context(), caller)
-		c.act(uploadRoute, who, done, err, (*call).takeUpload)
+		c.act(uploadRoute, who, done, ofToken(err), (*call).takeUpload)
 	})
 }
 
 func (c *call) takeUpload() error {
-	if err := c.mayBuild(); err != nil {
+	if err := c.h.cfg.Authorize(c.r.Context(), c.who, "", cove.TemplateBuild); err != nil {
 		return err
 	}
 	id, hash := c.r.PathValue("build"), c.r.PathValue("hash")
