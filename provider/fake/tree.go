@@ -212,7 +212,7 @@ func (t *tree) descend(name string, follow bool) (at place, rest []string, err e
 			return place{}, rest, syscall.ENAMETOOLONG
 		}
 		here := t.at(path.Join(cur, part))
-		if strings.HasPrefix(here.abs, "/proc/") || strings.HasPrefix(here.abs, "/sys/") {
+		if followed := follow || len(rest) > 0; followed && (here.abs == "/proc" || here.abs == "/sys") || strings.HasPrefix(here.abs, "/proc/") || strings.HasPrefix(here.abs, "/sys/") {
 			return here, rest, errKernelFiles
 		}
 		fi, err := t.lstat(here)
