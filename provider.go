@@ -98,8 +98,12 @@ func (c Capabilities) Check(provider string, s Spec) error {
 	}
 	if !slices.Contains(c.Templates, s.Template) {
 		tenant, name := SplitTemplate(s.Template)
+		build := "where Cove runs: cove template build " + name
+		if tenant != "" {
+			build = "again with a key of this tenant that holds the scope " + string(ScopeTemplates)
+		}
 		return InvalidField("template", "%.60q is unknown to provider %s, or not ready there; it has %s", name, provider, strings.Join(VisibleTemplates(tenant, c.Templates), ", ")).
-			Remedy("use one of these, or build it where Cove runs: cove template build %.60s; GET /api/templates and cove template ls say which are ready, and why not", name)
+			Remedy("use one of these, or build it %.120s; GET /api/templates and cove template ls say which are ready, and why not", build)
 	}
 	return c.checkFloors(provider, s)
 }

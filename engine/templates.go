@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"iter"
 	"slices"
 	"strings"
@@ -131,6 +132,12 @@ type templateChange struct {
 	shared bool
 }
 
+// content is what the journal keeps of a change.
+func (c templateChange) content() json.RawMessage {
+	data, _ := json.Marshal(map[string]any{"template": short(c.name), "shared": c.shared}) // a map of plain values cannot fail
+	return data
+}
+
 // made is the answer about a template that was made.
 func (c templateChange) made(t *cove.Template, err error) (*cove.Template, error) {
 	if err != nil {
@@ -143,7 +150,7 @@ func (c templateChange) made(t *cove.Template, err error) (*cove.Template, error
 
 // changed changes a template. What providers said they have does not hold any more.
 func changed[T any](ctx context.Context, t templates, c templateChange, valid func() error, do func(ctx context.Context, m cove.TemplateMaker, full string) (T, error)) (T, error) {
-	a := action{Action: cove.Action{Verb: c.verb}}
+	a := action{Action: cove.Action{Verb: c.verb}, data: c.content()}
 	if !c.shared {
 		a.Tenant = t.v.p.Tenant
 	}

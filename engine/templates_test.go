@@ -270,3 +270,28 @@ func TestTemplateOfASessionStays(t *testing.T) {
 		}
 	}
 }
+
+// TestJournalNamesTemplates: the journal says which template was changed, and whether all
+// tenants share it.
+func TestJournalNamesTemplates(t *testing.T) {
+	w, kept := twoTenants(t)
+	e := w.open(func(c *engine.Config) { c.Templates = kept })
+	if _, err := e.As(builder("acme")).Templates().Tag(t.Context(), "kit", "only", false); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.As(builder("acme", cove.ScopeAdmin)).Templates().Delete(t.Context(), "kit", true); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{"template.tag": `{"shared":false,"template":"only"}`, "template.delete": `{"shared":true,"template":"kit"}`}
+	for ev, err := range w.journal.Events(t.Context(), cove.EventFilter{Kind: "template."}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ev.Phase == cove.Intent && string(ev.Data) == want[ev.Kind] {
+			delete(want, ev.Kind)
+		}
+	}
+	if len(want) > 0 {
+		t.Errorf("the journal lacks %v", want)
+	}
+}
