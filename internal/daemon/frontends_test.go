@@ -21,54 +21,73 @@ import (
 // file that is to be replaced.
 var frontEnds = map[string]map[string]ability{
 	"REST": {
-		"see a session":   {[]cove.Scope{cove.ScopeRead}, func(v *visit) bool { return v.rest("GET", "", "") }},
-		"run a program":   {[]cove.Scope{cove.ScopeExec}, func(v *visit) bool { return v.rest("POST", "/execute", `{"command":"echo hello"}`) }},
-		"read a file":     {[]cove.Scope{cove.ScopeFileRead}, func(v *visit) bool { return v.rest("GET", "/files?path=f", "") }},
-		"list files":      {[]cove.Scope{cove.ScopeFileRead}, func(v *visit) bool { return v.rest("GET", "/files/list", "") }},
-		"write a file":    {[]cove.Scope{cove.ScopeFileWrite}, func(v *visit) bool { return v.rest("PUT", "/files?path=g", "x") }},
-		"renew a session": {[]cove.Scope{cove.ScopeWrite}, func(v *visit) bool { return v.rest("POST", "/renew", `{}`) }},
+		"see a session":      {needs: []cove.Scope{cove.ScopeRead}, try: func(v *visit) bool { return v.rest("GET", "", "") }},
+		"run a program":      {needs: []cove.Scope{cove.ScopeExec}, try: func(v *visit) bool { return v.rest("POST", "/execute", `{"command":"echo hello"}`) }},
+		"read a file":        {needs: []cove.Scope{cove.ScopeFileRead}, try: func(v *visit) bool { return v.rest("GET", "/files?path=f", "") }},
+		"list files":         {needs: []cove.Scope{cove.ScopeFileRead}, try: func(v *visit) bool { return v.rest("GET", "/files/list", "") }},
+		"write a file":       {needs: []cove.Scope{cove.ScopeFileWrite}, try: func(v *visit) bool { return v.rest("PUT", "/files?path=g", "x") }},
+		"renew a session":    {needs: []cove.Scope{cove.ScopeWrite}, try: func(v *visit) bool { return v.rest("POST", "/renew", `{}`) }},
+		"open a session":     {own: true, needs: []cove.Scope{cove.ScopeWrite}, try: (*visit).restOpen},
+		"change the network": {needs: []cove.Scope{cove.ScopeWrite}, try: func(v *visit) bool { return v.rest("PUT", "/network", `{"mode":"none"}`) }},
+		"take a snapshot":    {needs: []cove.Scope{cove.ScopeWrite}, try: func(v *visit) bool { return v.rest("POST", "/snapshot", `{}`) }},
+		"open a terminal":    {needs: []cove.Scope{cove.ScopeExec}, try: (*visit).terminal},
+		"build a template":   {own: true, needs: []cove.Scope{cove.ScopeTemplates}, or: cove.ScopeAdmin, try: func(v *visit) bool { return v.restAt("DELETE", "/api/templates/none") }},
+		"list datasets":      {own: true, needs: []cove.Scope{cove.ScopeRuns}, try: func(v *visit) bool { return v.restAt("GET", "/api/datasets") }},
+		"list keys":          {own: true, needs: []cove.Scope{cove.ScopeAdmin}, try: func(v *visit) bool { return v.restAt("GET", "/api/keys") }},
 	},
 	"console": {
-		"see a session":   {[]cove.Scope{cove.ScopeRead}, func(v *visit) bool { return v.console("GET", "", "") }},
-		"run a program":   {[]cove.Scope{cove.ScopeExec}, func(v *visit) bool { return v.console("POST", "/execute", `{"command":"echo hello"}`) }},
-		"read a file":     {[]cove.Scope{cove.ScopeFileRead}, func(v *visit) bool { return v.console("GET", "/files?path=f", "") }},
-		"write a file":    {[]cove.Scope{cove.ScopeFileWrite}, func(v *visit) bool { return v.console("PUT", "/files?path=g", "x") }},
-		"renew a session": {[]cove.Scope{cove.ScopeWrite}, func(v *visit) bool { return v.console("POST", "/renew", `{}`) }},
+		"see a session":   {needs: []cove.Scope{cove.ScopeRead}, try: func(v *visit) bool { return v.console("GET", "", "") }},
+		"run a program":   {needs: []cove.Scope{cove.ScopeExec}, try: func(v *visit) bool { return v.console("POST", "/execute", `{"command":"echo hello"}`) }},
+		"read a file":     {needs: []cove.Scope{cove.ScopeFileRead}, try: func(v *visit) bool { return v.console("GET", "/files?path=f", "") }},
+		"write a file":    {needs: []cove.Scope{cove.ScopeFileWrite}, try: func(v *visit) bool { return v.console("PUT", "/files?path=g", "x") }},
+		"renew a session": {needs: []cove.Scope{cove.ScopeWrite}, try: func(v *visit) bool { return v.console("POST", "/renew", `{}`) }},
 	},
 	"E2B": {
-		"see a session":                {[]cove.Scope{cove.ScopeRead}, func(v *visit) bool { return v.e2b("GET", "/sandboxes/"+string(v.id), "") }},
-		"run a program":                {[]cove.Scope{cove.ScopeExec, cove.ScopeRead}, (*visit).e2bRun},
-		"read a file":                  {[]cove.Scope{cove.ScopeFileRead, cove.ScopeRead}, func(v *visit) bool { return v.envd("GET", "/files?path=f", "") }},
-		"list files":                   {[]cove.Scope{cove.ScopeFileRead, cove.ScopeRead}, func(v *visit) bool { return v.envd("POST", "/filesystem.Filesystem/ListDir", `{"path":"/home/user"}`) }},
-		"write a file":                 {[]cove.Scope{cove.ScopeFileWrite, cove.ScopeFileRead, cove.ScopeRead}, func(v *visit) bool { return v.envd("POST", "/files?path=g", "x") }},
-		"read a file by a signed URL":  {[]cove.Scope{cove.ScopeFileRead, cove.ScopeRead}, func(v *visit) bool { return v.signed("GET", "read") }},
-		"write a file by a signed URL": {[]cove.Scope{cove.ScopeFileWrite, cove.ScopeFileRead, cove.ScopeRead}, func(v *visit) bool { return v.signed("POST", "write") }},
-		"reach a port":                 {[]cove.Scope{cove.ScopeExec, cove.ScopeRead}, (*visit).e2bPort},
-		"renew a session":              {[]cove.Scope{cove.ScopeWrite, cove.ScopeRead}, func(v *visit) bool { return v.e2b("POST", "/sandboxes/"+string(v.id)+"/timeout", `{"timeout":600}`) }},
+		"see a session":                {needs: []cove.Scope{cove.ScopeRead}, try: func(v *visit) bool { return v.e2b("GET", "/sandboxes/"+string(v.id), "") }},
+		"run a program":                {needs: []cove.Scope{cove.ScopeExec, cove.ScopeRead}, try: (*visit).e2bRun},
+		"read a file":                  {needs: []cove.Scope{cove.ScopeFileRead, cove.ScopeRead}, try: func(v *visit) bool { return v.envd("GET", "/files?path=f", "") }},
+		"list files":                   {needs: []cove.Scope{cove.ScopeFileRead, cove.ScopeRead}, try: func(v *visit) bool { return v.envd("POST", "/filesystem.Filesystem/ListDir", `{"path":"/home/user"}`) }},
+		"write a file":                 {needs: []cove.Scope{cove.ScopeFileWrite, cove.ScopeFileRead, cove.ScopeRead}, try: func(v *visit) bool { return v.envd("POST", "/files?path=g", "x") }},
+		"read a file by a signed URL":  {needs: []cove.Scope{cove.ScopeFileRead, cove.ScopeRead}, try: func(v *visit) bool { return v.signed("GET", "read") }},
+		"write a file by a signed URL": {needs: []cove.Scope{cove.ScopeFileWrite, cove.ScopeFileRead, cove.ScopeRead}, try: func(v *visit) bool { return v.signed("POST", "write") }},
+		"reach a port":                 {needs: []cove.Scope{cove.ScopeExec, cove.ScopeRead}, try: (*visit).e2bPort},
+		"open a session":               {own: true, needs: []cove.Scope{cove.ScopeWrite}, try: (*visit).e2bOpen},
+		"open a terminal": {needs: []cove.Scope{cove.ScopeExec, cove.ScopeRead}, try: func(v *visit) bool {
+			return v.e2bStart(`{"process":{"cmd":"echo","args":["hello"]},"pty":{"size":{"rows":24,"cols":80}}}`)
+		}},
+		"change the network": {needs: []cove.Scope{cove.ScopeWrite}, try: func(v *visit) bool {
+			return v.e2b("PUT", "/sandboxes/"+string(v.id)+"/network", `{"allow_internet_access":false}`)
+		}},
+		"take a snapshot":  {needs: []cove.Scope{cove.ScopeWrite}, try: func(v *visit) bool { return v.e2b("POST", "/sandboxes/"+string(v.id)+"/snapshots", `{}`) }},
+		"build a template": {own: true, needs: []cove.Scope{cove.ScopeTemplates}, or: cove.ScopeAdmin, try: (*visit).e2bBuild},
+		"renew a session":  {needs: []cove.Scope{cove.ScopeWrite, cove.ScopeRead}, try: func(v *visit) bool { return v.e2b("POST", "/sandboxes/"+string(v.id)+"/timeout", `{"timeout":600}`) }},
 	},
 	"MCP": {
-		"see a session": {[]cove.Scope{cove.ScopeRead}, func(v *visit) bool { return strings.Contains(v.mcp("get_sessions", nil), string(v.id)) }},
-		"run a program": {[]cove.Scope{cove.ScopeExec}, func(v *visit) bool { return v.mcp("execute_command", map[string]any{"command": "echo hello"}) != "" }},
-		"read a file":   {[]cove.Scope{cove.ScopeFileRead}, func(v *visit) bool { return v.mcp("read_file", map[string]any{"path": "f"}) != "" }},
-		"list files":    {[]cove.Scope{cove.ScopeFileRead}, func(v *visit) bool { return v.mcp("list_files", map[string]any{"path": "."}) != "" }},
-		"write a file":  {[]cove.Scope{cove.ScopeFileWrite}, func(v *visit) bool { return v.mcp("write_file", map[string]any{"path": "g", "content": "x"}) != "" }},
+		"open a session": {own: true, needs: []cove.Scope{cove.ScopeWrite, cove.ScopeExec}, try: (*visit).mcpOpen},
+		"see a session":  {needs: []cove.Scope{cove.ScopeRead}, try: func(v *visit) bool { return strings.Contains(v.mcp("get_sessions", nil), string(v.id)) }},
+		"run a program":  {needs: []cove.Scope{cove.ScopeExec}, try: func(v *visit) bool { return v.mcp("execute_command", map[string]any{"command": "echo hello"}) != "" }},
+		"read a file":    {needs: []cove.Scope{cove.ScopeFileRead}, try: func(v *visit) bool { return v.mcp("read_file", map[string]any{"path": "f"}) != "" }},
+		"list files":     {needs: []cove.Scope{cove.ScopeFileRead}, try: func(v *visit) bool { return v.mcp("list_files", map[string]any{"path": "."}) != "" }},
+		"write a file":   {needs: []cove.Scope{cove.ScopeFileWrite}, try: func(v *visit) bool { return v.mcp("write_file", map[string]any{"path": "g", "content": "x"}) != "" }},
 	},
 	"microsandbox": {
-		"see a session": {[]cove.Scope{cove.ScopeRead}, func(v *visit) bool { return strings.Contains(v.rpc("sandbox.metrics.get", ""), `"s1"`) }},
-		"run a program": {[]cove.Scope{cove.ScopeExec, cove.ScopeRead}, func(v *visit) bool { return v.rpc("sandbox.command.run", `,"command":"echo","args":["hello"]`) != "" }},
+		"see a session": {needs: []cove.Scope{cove.ScopeRead}, try: func(v *visit) bool { return strings.Contains(v.rpc("sandbox.metrics.get", ""), `"s1"`) }},
+		"run a program": {needs: []cove.Scope{cove.ScopeExec, cove.ScopeRead}, try: func(v *visit) bool { return v.rpc("sandbox.command.run", `,"command":"echo","args":["hello"]`) != "" }},
 	},
 	"link": {
-		"read a file":  {[]cove.Scope{cove.ScopeFileRead}, func(v *visit) bool { return v.follow("GET", false) }},
-		"write a file": {[]cove.Scope{cove.ScopeFileWrite}, func(v *visit) bool { return v.follow("PUT", true) }},
+		"read a file":  {needs: []cove.Scope{cove.ScopeFileRead}, try: func(v *visit) bool { return v.follow("GET", false) }},
+		"write a file": {needs: []cove.Scope{cove.ScopeFileWrite}, try: func(v *visit) bool { return v.follow("PUT", true) }},
 	},
 	"preview": {
-		"reach a port": {[]cove.Scope{cove.ScopeExec}, (*visit).preview},
+		"reach a port": {needs: []cove.Scope{cove.ScopeExec}, try: (*visit).preview},
 	},
 }
 
 // ability is something that can be done with a sandbox through a front end.
 type ability struct {
 	needs []cove.Scope
+	or    cove.Scope        // that is enough by itself; "" for none
+	own   bool              // it is about the key's own tenant and not about the session
 	try   func(*visit) bool // reports whether it was done; false means refused
 }
 
@@ -77,6 +96,9 @@ var signsIn = []cove.Scope{cove.ScopeRead, cove.ScopeRuns, cove.ScopeAdmin}
 
 // allows reports whether a key has the scopes for an ability of a front end.
 func (a ability) allows(front string, key cove.Principal) bool {
+	if a.or != "" && key.May(a.or) {
+		return true
+	}
 	lacks := func(s cove.Scope) bool { return !key.May(s) }
 	return !slices.ContainsFunc(a.needs, lacks) && (front != "console" || slices.ContainsFunc(signsIn, key.May))
 }
@@ -154,7 +176,7 @@ func TestFrontEndsForOtherKeys(t *testing.T) {
 		t.Run("opened through "+opener, func(t *testing.T) {
 			rival := b.visit(t, id, opener, cove.KeyRequest{Tenant: "rival", Scopes: []cove.Scope{cove.ScopeAll}})
 			rival.each(func(front, name string, a ability) {
-				if a.try(rival) {
+				if !a.own && a.try(rival) {
 					t.Errorf("%s: %s is done for a key of another tenant", front, name)
 				}
 			})
@@ -176,10 +198,42 @@ func TestFrontEndsForOtherKeys(t *testing.T) {
 	}
 }
 
+// TestPublicSandbox: what a sandbox with public traffic gives to a caller without a key or a
+// token is its ports and the list of its contexts, and nothing that runs or reads.
+func TestPublicSandbox(t *testing.T) {
+	b := frontEndBench(t)
+	v := b.visit(t, "", "", cove.KeyRequest{Tenant: "acme", Scopes: []cove.Scope{cove.ScopeAll}})
+	var made struct{ SandboxID cove.ID }
+	v.e2bJSON("POST", "/sandboxes", `{"timeout":600}`, &made)
+	v.id = made.SandboxID
+	if _, err := v.client.Processes(v.id).Start(t.Context(), cove.ExecRequest{Line: "serve 3000 hello"}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() bool {
+		return call(t, v.domain, "GET", "https://3000-"+string(v.id)+"."+b.r.E2BDomain+"/", "").status == http.StatusOK
+	})
+	for _, c := range []struct {
+		port, method, path, body string
+		status                   int
+	}{
+		{"49999", "GET", "/contexts", "", http.StatusOK},
+		{"49999", "POST", "/execute", `{"code":"1"}`, http.StatusUnauthorized},
+		{"49983", "GET", "/files?path=f", "", http.StatusUnauthorized},
+		{"49983", "POST", "/files?path=f", "x", http.StatusUnauthorized},
+		{"49983", "POST", "/filesystem.Filesystem/ListDir", `{"path":"/"}`, http.StatusUnauthorized},
+		{"49983", "POST", "/process.Process/List", `{}`, http.StatusUnauthorized},
+	} {
+		if got := call(t, http.DefaultClient, c.method, b.r.URL+c.path, c.body, "E2b-Sandbox-Id", string(v.id), "E2b-Sandbox-Port", c.port, "Content-Type", "application/json"); got.status != c.status {
+			t.Errorf("%s %s without a token: %d %s", c.method, c.path, got.status, got.body)
+		}
+	}
+}
+
 // bench is a server with a session opened through each front end.
 type bench struct {
 	r        daemon.Ready
 	admin    *client.Client
+	owner    *client.Client // of a key that may do everything in the tenant of the sessions
 	sessions map[string]cove.ID
 }
 
@@ -188,7 +242,9 @@ func frontEndBench(t *testing.T) *bench {
 	t.Cleanup(end)
 	b := &bench{r: r, admin: adminOf(t, r), sessions: map[string]cove.ID{}}
 	owner := b.visit(t, "", "", cove.KeyRequest{Tenant: "acme", Scopes: []cove.Scope{cove.ScopeAll}})
+	b.owner = owner.client
 	for name, open := range openers {
+		owner.id = "" // a tool of MCP then opens a session
 		id := open(owner)
 		b.sessions[name] = id
 		if err := owner.client.Files(id).Write(t.Context(), "f", strings.NewReader("x"), 0o644); err != nil {
@@ -262,6 +318,9 @@ func TestFrontEndsAreDocumented(t *testing.T) {
 			var scopes []string
 			for _, s := range frontEnds[front][name].needs {
 				scopes = append(scopes, "`"+string(s)+"`")
+			}
+			if or := frontEnds[front][name].or; or != "" {
+				scopes = append(scopes, "or `"+string(or)+"`")
 			}
 			table += strings.TrimRight(" "+strings.Join(scopes, " "), " ") + " |"
 		}

@@ -58,6 +58,56 @@ func (v *visit) rest(method, below, body string) bool {
 	return v.done(method+" "+below, got.status, got.body)
 }
 
+// restAt sends a request about something else than the session; one about what is not
+// there was not refused.
+func (v *visit) restAt(method, path string) bool {
+	v.t.Helper()
+	got := call(v.t, http.DefaultClient, method, v.b.r.URL+path, "", "Authorization", "Bearer "+v.secret)
+	return got.status == http.StatusNotFound || v.done(method+" "+path, got.status, got.body)
+}
+
+// restOpen opens a session, which is closed again.
+func (v *visit) restOpen() bool {
+	v.t.Helper()
+	got := call(v.t, http.DefaultClient, "POST", v.b.r.URL+"/api/sandboxes", "{}", "Authorization", "Bearer "+v.secret)
+	var made struct {
+		ID cove.ID `json:"session_id"`
+	}
+	return v.done("open", got.status, got.body) && v.opened(got.body, &made, &made.ID)
+}
+
+// opened closes the session that an answer names.
+func (v *visit) opened(answer string, into any, id *cove.ID) bool {
+	v.t.Helper()
+	if err := json.Unmarshal([]byte(answer), into); err != nil || *id == "" {
+		v.t.Fatalf("%s names no session: %v", answer, err)
+	}
+	if _, err := v.b.owner.Sessions().Close(v.t.Context(), *id, false); err != nil {
+		v.t.Error(err)
+	}
+	return true
+}
+
+// terminal asks for a terminal over a WebSocket.
+func (v *visit) terminal() bool {
+	v.t.Helper()
+	req, err := http.NewRequestWithContext(v.t.Context(), http.MethodGet, v.path("/terminal"), nil)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	for name, value := range map[string]string{
+		"Authorization": "Bearer " + v.secret, "Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+	} {
+		req.Header.Set(name, value)
+	}
+	resp, err := http.DefaultTransport.RoundTrip(req)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	return resp.StatusCode == http.StatusSwitchingProtocols || v.done("terminal", resp.StatusCode, resp.Status)
+}
+
 // typeOf is the media type of a body: files are sent with PUT, everything else is JSON.
 func typeOf(method string) string {
 	if method == http.MethodPut {
@@ -123,6 +173,21 @@ func (v *visit) e2bJSON(method, path, body string, into any) bool {
 	return true
 }
 
+// e2bOpen opens a sandbox, which is ended again.
+func (v *visit) e2bOpen() bool {
+	v.t.Helper()
+	got := call(v.t, http.DefaultClient, "POST", v.b.r.URL+"/sandboxes", `{"timeout":600}`, "X-API-Key", v.secret, "Content-Type", "application/json")
+	var made struct{ SandboxID cove.ID }
+	return v.done("E2B: open", got.status, got.body) && v.opened(got.body, &made, &made.SandboxID)
+}
+
+// e2bBuild begins a template build; a tenant has a bound on those.
+func (v *visit) e2bBuild() bool {
+	v.t.Helper()
+	got := call(v.t, http.DefaultClient, "POST", v.b.r.URL+"/v3/templates", `{"name":"app"}`, "X-API-Key", v.secret, "Content-Type", "application/json")
+	return got.status == http.StatusTooManyRequests || v.done("E2B: build", got.status, got.body)
+}
+
 // access asks for the access token.
 func (v *visit) access() string {
 	return v.handle("access", func() string {
@@ -149,10 +214,13 @@ func (v *visit) agent(method, path, body string, header ...string) said {
 	return call(v.t, http.DefaultClient, method, v.b.r.URL+path, body, header...)
 }
 
-// e2bRun starts a program, whose output comes in frames: the refusal is in the last one.
 func (v *visit) e2bRun() bool {
+	return v.e2bStart(`{"process":{"cmd":"echo","args":["hello"]},"stdin":false}`)
+}
+
+// e2bStart starts a program, whose output comes in frames: the refusal is in the last one.
+func (v *visit) e2bStart(message string) bool {
 	v.t.Helper()
-	message := `{"process":{"cmd":"echo","args":["hello"]},"stdin":false}`
 	frame := string([]byte{0, 0, 0, 0, byte(len(message))}) + message
 	got := v.agent("POST", "/process.Process/Start", frame, "Content-Type", "application/connect+json")
 	if got.status != http.StatusOK {
@@ -219,6 +287,19 @@ func (v *visit) mcp(tool string, args map[string]any) string {
 		v.t.Errorf("%s: %s", tool, s)
 	}
 	return ""
+}
+
+// mcpOpen runs a program in a session of the MCP session's own, which is closed again.
+func (v *visit) mcpOpen() bool {
+	v.t.Helper()
+	id := v.id
+	v.id = ""
+	answer := v.mcp("execute_command", map[string]any{"command": "echo hello"})
+	v.id = id
+	var made struct {
+		Session cove.ID `json:"session_id"`
+	}
+	return answer != "" && v.opened(answer, &made, &made.Session)
 }
 
 // rpc asks what answers clients of microsandbox, and returns "" when it was refused. A
