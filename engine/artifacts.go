@@ -36,7 +36,7 @@ func (c contexts) answered(ctx context.Context, req cove.CodeRequest, out *cove.
 func (e *Engine) keepArtifact(ctx context.Context, about *cove.Session, a cove.Artifact) {
 	err := e.roomToBegin(ctx, a.Tenant)
 	if err == nil {
-		err = e.roomOnDisk()
+		err = e.RoomOnDisk()
 	}
 	if err == nil {
 		err = e.cfg.Artifacts.Put(ctx, a)

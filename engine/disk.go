@@ -200,8 +200,8 @@ func (e *Engine) roomToBegin(ctx context.Context, tenant string) error {
 	return err
 }
 
-// roomOnDisk refuses what would be written below the reserve.
-func (e *Engine) roomOnDisk() error {
+// RoomOnDisk refuses what would be written below the reserve.
+func (e *Engine) RoomOnDisk() error {
 	left, err := e.diskFree()
 	if err != nil || e.cfg.Free == nil {
 		return err

@@ -88,7 +88,7 @@ func (e *Engine) allTemplates(ctx context.Context) (all []cove.Template, err err
 func (t templates) Build(ctx context.Context, req cove.TemplateRequest) (*cove.Template, error) {
 	c := templateChange{cove.TemplateBuild, req.Name, req.Shared}
 	return changed(ctx, t, c, req.Validate, func(ctx context.Context, m cove.TemplateMaker, full string) (*cove.Template, error) {
-		if err := t.v.e.roomOnDisk(); err != nil {
+		if err := t.v.e.RoomOnDisk(); err != nil {
 			return nil, err
 		}
 		req.Name = full

@@ -68,7 +68,7 @@ func (e *Engine) checkVolumes(ctx context.Context, s *cove.Session) error {
 		if !v.Write {
 			continue
 		}
-		if err := e.roomOnDisk(); err != nil {
+		if err := e.RoomOnDisk(); err != nil {
 			return err
 		}
 		over, err := e.overLimit(ctx, rec)

@@ -82,7 +82,7 @@ func (e *Engine) makeVolume(ctx context.Context, tenant string, id cove.ID, name
 	rec := &cove.SavedVolume{
 		ID: id, Tenant: tenant, Name: name, Node: e.ownNode(), Limit: e.cfg.VolumeSize, Files: e.cfg.VolumeFiles, CreatedAt: time.Now(), Pending: true,
 	}
-	if err := e.roomOnDisk(); err != nil {
+	if err := e.RoomOnDisk(); err != nil {
 		return nil, err
 	}
 	if err := e.reserveVolume(ctx, rec); err != nil {

@@ -170,6 +170,7 @@ func (s *server) e2bFace() *e2bapi.Handler {
 		CodeTemplate: s.codeTemplate, Secrets: func(cove.Principal) []string { return slices.Sorted(maps.Keys(s.cfg.Secrets)) },
 		Secret: s.book.Derive("e2b"), Domain: s.domain, Network: cove.NetworkMode(s.cfg.Faces.E2BNetwork), Policy: s.cfg.CommandPolicy,
 		Begin: s.telemetry.Request, End: s.e2bAnswered, Logger: s.Logger, Authorize: s.parts.engine.Authorize, Bodies: s.bodies,
+		Uploads: s.home.dir, Room: s.parts.engine.RoomOnDisk,
 	}
 	if s.cfg.Server.PublicURL != "" {
 		cfg.Public = s.origins.public

@@ -22,7 +22,7 @@ import (
 
 // Bounds on builds.
 const (
-	maxBuilds   = 16
+	maxBuilds   = 64
 	maxBuildsOf = 4              // of one tenant, that have not ended
 	maxUploads  = 64             // of one build
 	maxUpload   = 256 * cove.MiB // of one file, as it is sent
@@ -81,7 +81,7 @@ func (b *builds) add(one *build) error {
 		return cove.Errorf(cove.Exhausted, "%d template builds of this tenant wait or run, the most", mine).Remedy("try again when one of them has ended; one that was given up ends after %s", buildTime)
 	}
 	if len(b.all) >= maxBuilds {
-		return cove.Errorf(cove.Exhausted, "%d templates are being built", len(b.all)).Remedy("try again later")
+		return cove.Errorf(cove.Exhausted, "%d template builds wait or run", len(b.all)).Remedy("try again later")
 	}
 	if b.all == nil {
 		b.all = map[string]*build{}

@@ -71,6 +71,12 @@ type Config struct {
 	// says that it is gone. refuse answers where that server does not. It must be set
 	// where Mark is.
 	Elsewhere func(ctx context.Context, mark string, refuse func(http.ResponseWriter, *http.Request, error)) (http.Handler, error)
+	// Uploads is the directory of files that clients send for builds of templates. They
+	// have no name in it. The default is that for temporary files.
+	Uploads string
+	// Room returns the error of a disk that has no room for what clients send. The
+	// default is that there always is.
+	Room func() error
 	// Begin is told of a request whose caller is known, with its route, and returns
 	// the context to go on with. The default is the request's own.
 	Begin func(r *http.Request, route string) context.Context
@@ -107,6 +113,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Bodies == nil {
 		c.Bodies = intake.New()
+	}
+	if c.Room == nil {
+		c.Room = func() error { return nil }
 	}
 	if c.Network == "" {
 		c.Network = cove.NetworkOpen

@@ -3,6 +3,7 @@ package e2bapi_test
 import (
 	"encoding/json"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -187,4 +188,35 @@ func TestBuildsOfATenant(t *testing.T) {
 	put("a", "1234567", "more than 10") // it is there twice until the new one is whole
 	put("b", "", "")
 	put("b", "123", "")
+}
+
+// TestUploadsBelowTheReserve: files of a build are refused where the disk has no room for
+// them, and leave nothing in their directory.
+func TestUploadsBelowTheReserve(t *testing.T) {
+	dir, full := t.TempDir(), false
+	r := serveWith(t, rigOptions{
+		engine: func(c *engine.Config) { c.Templates = &rack{names: map[string]string{}} },
+		face: func(c *e2bapi.Config) {
+			c.Uploads = dir
+			c.Room = func() error {
+				if full {
+					return cove.Errorf(cove.Exhausted, "the disk is nearly full").Reason(cove.ReasonDiskReserve)
+				}
+				return nil
+			}
+		},
+	})
+	const hash = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+	r.begun(`{"name":"web"}`)
+	for want, now := range map[int]bool{http.StatusOK: false, http.StatusInsufficientStorage: true} {
+		full = now
+		var files struct{ URL string }
+		r.wants(http.StatusCreated, &files, "GET", "/templates/web/files/"+hash, "")
+		if status, text, _ := r.read(must(http.NewRequestWithContext(t.Context(), http.MethodPut, files.URL, strings.NewReader("x")))(t)); status != want {
+			t.Errorf("full %t: %d %s", now, status, text)
+		}
+	}
+	if left := must(os.ReadDir(dir))(t); len(left) > 0 {
+		t.Errorf("in the directory are %v", left)
+	}
 }

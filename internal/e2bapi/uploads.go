@@ -43,7 +43,7 @@ func (c *call) keepUpload(id, hash string) error {
 	if one == nil || one.name != c.r.PathValue("id") || one.tenant != c.who.Tenant {
 		return cove.Errorf(cove.NotFound, "the build does not wait for files")
 	}
-	f, err := c.h.builds.newFile(one)
+	f, err := c.newFile(one)
 	if err != nil {
 		return err
 	}
@@ -58,13 +58,21 @@ func (c *call) keepUpload(id, hash string) error {
 	}
 	if err != nil {
 		f.discard()
-		if _, ok := errors.AsType[*cove.Error](err); !ok {
-			err = cove.Wrap(cove.Invalid, err, "the file did not arrive whole; send it again")
-		}
-		return err
+		return unsent(err)
 	}
 	c.w.WriteHeader(http.StatusOK)
 	return nil
+}
+
+// unsent is the error of a file that was not kept.
+func unsent(err error) error {
+	if _, ok := errors.AsType[*cove.Error](err); ok {
+		return err
+	}
+	if code, words, ok := cove.DiskFault(err); ok {
+		return cove.Wrap(code, err, "the file cannot be kept: %s", words).Reason(cove.ReasonDiskReserve).Remedy("have the operator free space in the file system of COVE_HOME")
+	}
+	return cove.Wrap(cove.Invalid, err, "the file did not arrive whole; send it again")
 }
 
 // put gives a build a file, in the place of an earlier one of this hash, and reports
@@ -108,22 +116,26 @@ type sentFile struct {
 	file   *os.File
 	builds *builds
 	one    *build
+	room   func() error
 	size   cove.Bytes
 }
 
-func (b *builds) newFile(one *build) (*sentFile, error) {
-	f, err := os.CreateTemp("", "cove-build-")
+func (c *call) newFile(one *build) (*sentFile, error) {
+	f, err := os.CreateTemp(c.h.cfg.Uploads, "cove-build-")
 	if err == nil {
 		err = os.Remove(f.Name())
 	}
 	if err != nil {
-		return nil, cove.Wrap(cove.Unavailable, err, "the files of the build cannot be kept").Remedy("have the operator look at the server's directory for temporary files")
+		return nil, unsent(err)
 	}
-	return &sentFile{file: f, builds: b, one: one}, nil
+	return &sentFile{file: f, builds: &c.h.builds, one: one, room: c.h.cfg.Room}, nil
 }
 
 // Write implements [io.Writer].
 func (f *sentFile) Write(p []byte) (int, error) {
+	if err := f.room(); err != nil {
+		return 0, err
+	}
 	if err := f.builds.keep(f.one, cove.Bytes(len(p))); err != nil {
 		return 0, err
 	}
