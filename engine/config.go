@@ -125,7 +125,7 @@ type Config struct {
 
 	TenantDisk  cove.Bytes                 // that a tenant without a bound of its own may keep on the disk; 0: no bound
 	DiskReserve cove.Bytes                 // of the disk that tenants leave to the journal and the database
-	Free        func() (cove.Bytes, error) // the free space of that disk; nil: nobody looks
+	Free        func() (cove.Bytes, error) // the free space of that disk; nil: it is not checked
 
 	OutputBudget cove.Bytes // of one stream, in an answer; 0: 20 KiB
 	OutputKept   cove.Bytes // of one program, on disk; 0: 16 MiB

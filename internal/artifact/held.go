@@ -12,7 +12,7 @@ import (
 
 // accounts says which tenant each file belongs to, and what each tenant has.
 type accounts struct {
-	tenants map[string]string // by the name of a file; nil until somebody asks
+	tenants map[string]string // by the name of a file; nil until Held is called
 	held    map[string]cove.Bytes
 }
 
@@ -43,7 +43,7 @@ func (s *Store) Held(tenant string) cove.Bytes {
 	return s.known.held[tenant]
 }
 
-// recount looks which files there are after a sweep, if somebody asked before.
+// recount looks which files there are after a sweep, if Held was called before.
 func (s *Store) recount(root *os.Root) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,7 +72,7 @@ func (s *Store) count(root *os.Root) {
 	}
 }
 
-// tenantOf reads whose a file is; "" where it does not say.
+// tenantOf reads the tenant of a file; "" where it names none.
 func tenantOf(root *os.Root, name string) string {
 	f, err := root.Open(name)
 	if err != nil {

@@ -150,8 +150,8 @@ func keySets() [][]cove.Scope {
 }
 
 // TestFrontEndsGiveNoMoreThanTheKey opens a session through each front end and reaches it
-// through each with keys of all kinds. What a key may do is the same everywhere, whoever
-// opened the session.
+// through each with keys of all kinds. What a key may do does not depend on the front
+// end that opened the session.
 func TestFrontEndsGiveNoMoreThanTheKey(t *testing.T) {
 	b := frontEndBench(t)
 	for _, scopes := range keySets() {
