@@ -12,7 +12,7 @@ type DiskUse struct {
 	Archives   Bytes `json:"archives"`   // the workspaces of stopped sessions
 	Output     Bytes `json:"output"`     // of programs, and what is set aside for that of background programs
 	Artifacts  Bytes `json:"artifacts"`  // code that was run and what came of it
-	Workspaces Bytes `json:"workspaces"` // the sizes of workspaces on disk, of sessions that have a sandbox
+	Workspaces Bytes `json:"workspaces"` // what workspaces on disk take at most, of sessions that have a sandbox
 }
 
 // Sum is all of it.

@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -41,7 +42,11 @@ func usedUp(t *testing.T, p cove.Platform, tenant string, err error) {
 	if !ok || !strings.Contains(cove.RemedyOf(err), "delete snapshots") {
 		t.Fatalf("the error is %v", err)
 	}
-	use := tenantDisk(t, p, tenant)
+	report, rerr := p.Admin().Tenant(t.Context(), tenant)
+	if rerr != nil {
+		t.Fatal(rerr)
+	}
+	use := report.Disk
 	by, _ := e.Details["held"].(map[string]int64)
 	for kind, n := range map[string]cove.Bytes{
 		"snapshots": use.Snapshots, "archives": use.Archives, "output": use.Output, "artifacts": use.Artifacts, "workspaces": use.Workspaces,
@@ -50,7 +55,7 @@ func usedUp(t *testing.T, p cove.Platform, tenant string, err error) {
 			t.Errorf("the refusal says %d bytes of %s, the report %d", got, kind, n)
 		}
 	}
-	if e.Details["bound"] != int64(diskBound) {
+	if e.Details["bound"] != int64(report.MaxDisk) {
 		t.Errorf("the bound is %v", e.Details["bound"])
 	}
 }
@@ -82,9 +87,10 @@ func works(t *testing.T, p cove.Platform) {
 
 // filling is one way to fill the disk.
 type filling struct {
-	more func(t *testing.T, p cove.Platform, id cove.ID) error
-	kind func(cove.DiskUse) cove.Bytes
-	free func(t *testing.T, p cove.Platform, id cove.ID)
+	bound cove.Bytes // of the tenant; 0 is diskBound
+	more  func(t *testing.T, p cove.Platform, id cove.ID) error
+	kind  func(cove.DiskUse) cove.Bytes
+	free  func(t *testing.T, p cove.Platform, id cove.ID)
 }
 
 // fillings are all ways.
@@ -145,10 +151,9 @@ func fillings() map[string]filling {
 			kind: func(u cove.DiskUse) cove.Bytes { return u.Artifacts },
 		},
 		"workspaces": {
+			bound: 16 * cove.MiB,
 			more: func(t *testing.T, p cove.Platform, _ cove.ID) error {
-				_, err := p.Sessions().Open(t.Context(), cove.OpenRequest{Spec: cove.Spec{
-					Workspace: cove.Workspace{Kind: cove.WorkspaceDisk, Size: 200 * cove.KiB, Files: 10},
-				}})
+				_, err := p.Sessions().Open(t.Context(), cove.OpenRequest{Spec: onDisk(200*cove.KiB, 10)})
 				return err
 			},
 			kind: func(u cove.DiskUse) cove.Bytes { return u.Workspaces },
@@ -166,7 +171,7 @@ func TestTenantDisk(t *testing.T) {
 			w := newWorld(t)
 			dir := t.TempDir()
 			change := func(c *engine.Config) {
-				bounded(c)
+				c.TenantDisk = cmp.Or(fill.bound, diskBound)
 				c.Artifacts = artifact.New(dir, artifact.Config{When: artifact.Always})
 			}
 			e := w.open(change)
@@ -180,7 +185,7 @@ func TestTenantDisk(t *testing.T) {
 			}
 			usedUp(t, p, greedy.Tenant, err)
 			use := tenantDisk(t, p, greedy.Tenant)
-			if n := fill.kind(use); n < diskBound/2 || use.Sum() > diskBound+256*cove.KiB {
+			if n := fill.kind(use); n < cmp.Or(fill.bound, diskBound)/2 || use.Sum() > cmp.Or(fill.bound, diskBound)+256*cove.KiB {
 				t.Errorf("it keeps %s, of that %s of the kind", use.Sum(), n)
 			}
 			if left := tenantDisk(t, e.As(boss), cove.DefaultTenant); left != (cove.DiskUse{}) {

@@ -111,7 +111,7 @@ func (e *Engine) double(ctx context.Context, l *lease, from *cove.Session, forke
 // error the sandbox is gone.
 func (e *Engine) adopt(ctx context.Context, l *lease, ticket *admission.Ticket, create func(context.Context) (cove.Sandbox, error)) error {
 	if w := l.view().Spec.Workspace; w.Kind == cove.WorkspaceDisk {
-		if err := e.planDisk(ctx, l.tenant, workspaceItem(l), w.Size); err != nil {
+		if err := e.planDisk(ctx, l.tenant, workspaceItem(l), workspaceOnDisk(w)); err != nil {
 			return err
 		}
 	}
@@ -147,6 +147,6 @@ func (e *Engine) adopt(ctx context.Context, l *lease, ticket *admission.Ticket, 
 // workspaceMade counts the workspace of a sandbox that is there.
 func (e *Engine) workspaceMade(l *lease) {
 	if w := l.view().Spec.Workspace; w.Kind == cove.WorkspaceDisk {
-		e.countDisk(l.tenant, workspaceItem(l), w.Size)
+		e.countDisk(l.tenant, workspaceItem(l), workspaceOnDisk(w))
 	}
 }

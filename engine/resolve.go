@@ -77,6 +77,9 @@ func (e *Engine) resolve(p cove.Principal, asked cove.Spec) (cove.Spec, error) {
 	if !s.FixedEnd { // who fixes the end has said how long it may last
 		or(&s.Lifetime, defaultLifetime)
 	}
+	if err := checkFiles(s.Workspace); err != nil {
+		return s, err
+	}
 	if s.Policy != "" && !slices.Contains(e.cfg.Policies, s.Policy) {
 		return s, cove.InvalidField("policy", "%.40q is unknown; use one of %s", s.Policy, strings.Join(e.cfg.Policies, ", "))
 	}

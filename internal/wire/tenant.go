@@ -20,7 +20,7 @@ type Disk struct {
 	Archives   cove.Bytes `json:"archives_bytes" jsonschema:"the workspaces of stopped sessions"`
 	Output     cove.Bytes `json:"output_bytes" jsonschema:"of programs, and what is set aside for that of background programs"`
 	Artifacts  cove.Bytes `json:"artifacts_bytes" jsonschema:"code that was run and what came of it"`
-	Workspaces cove.Bytes `json:"workspaces_bytes" jsonschema:"the sizes of workspaces on disk"`
+	Workspaces cove.Bytes `json:"workspaces_bytes" jsonschema:"what workspaces on disk take at most"`
 	Bound      cove.Bytes `json:"bound_bytes" jsonschema:"on all of it; 0 is none"`
 }
 

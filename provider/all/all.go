@@ -23,7 +23,7 @@ type Config struct {
 	Home string // each provider keeps its state in a directory of its own below it
 	Once bool   // few sandboxes will be made, and none outlives this process
 	Keep bool   // sandboxes outlive this process where they can
-	// Reserve is how much of the disk below Home snapshots leave free.
+	// Reserve is how much of the disk below Home snapshots and workspaces on disk leave free.
 	Reserve cove.Bytes
 	// Egress is for providers that give sandboxes a way out.
 	Egress Egress

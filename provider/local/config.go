@@ -24,7 +24,7 @@ type Config struct {
 	Users string
 	// Egress says what the ways out of sandboxes have in common.
 	Egress Egress
-	// Reserve is how much of the disk of Dir snapshots leave free.
+	// Reserve is how much of the disk of Dir snapshots and workspaces on disk leave free.
 	Reserve cove.Bytes
 	// Templates are what sandboxes can be made from beside the base; nil is none.
 	Templates Templates

@@ -21,17 +21,18 @@ import (
 // disks are the workspaces on the host's disk: images of file systems of their
 // own where we are root, and plain directories elsewhere.
 type disks struct {
-	dir   string // without links
-	molds *molds // nil for directories
-	why   error  // there are none
+	dir   string     // without links
+	leave cove.Bytes // of the host's disk that images leave free
+	molds *molds     // nil for directories
+	why   error      // there are none
 }
 
-func openDisks(dir string, become bool) *disks {
+func openDisks(dir string, become bool, leave cove.Bytes) *disks {
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
 		return &disks{why: err}
 	}
-	d := &disks{dir: filepath.Join(real, "disks")}
+	d := &disks{dir: filepath.Join(real, "disks"), leave: leave}
 	if !become {
 		return d
 	}
@@ -134,6 +135,8 @@ func (d *disks) make(ctx context.Context, id cove.ID, size fence.Bounds, owner u
 // undisked says why there is no workspace.
 func undisked(err error) error {
 	switch {
+	case cove.ReasonOf(err) == cove.ReasonDiskReserve:
+		return err
 	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
 		return err
 	case isFull(err) || errors.Is(err, unix.EBUSY) || errors.Is(err, unix.EFBIG) || errors.Is(err, unix.EDQUOT):
@@ -147,12 +150,15 @@ func undisked(err error) error {
 // mounts it. All its blocks are taken from the host's disk at once: what a
 // sandbox was promised, others cannot use up.
 func (d *disks) copyMold(ctx context.Context, w *disk, size fence.Bounds, owner uint32) error {
+	if err := d.room(size.Size); err != nil { // a mold of it would take some of the disk, too
+		return err
+	}
 	mold, err := d.molds.open(ctx, (size.Size+block-1)/block, size.Files)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = mold.Close() }()
-	if err := copySparse(mold, w.path); err != nil {
+	if err := d.copySparse(mold, w.path); err != nil {
 		return err
 	}
 	if w.file, err = mountImage(w.path); err != nil {
@@ -182,7 +188,7 @@ func (d *disk) makeDir() (err error) {
 }
 
 // copySparse copies what is not a hole, and then takes the room of all that is.
-func copySparse(in *os.File, to string) (err error) {
+func (d *disks) copySparse(in *os.File, to string) (err error) {
 	info, err := in.Stat()
 	if err != nil {
 		return err
@@ -213,20 +219,29 @@ func copySparse(in *os.File, to string) (err error) {
 	if err := out.Truncate(info.Size()); err != nil {
 		return err
 	}
-	return reserve(int(out.Fd()), info.Size())
+	if err := d.room(info.Size()); err != nil {
+		return err
+	}
+	return os.NewSyscallError("fallocate", unix.Fallocate(int(out.Fd()), 0, 0, info.Size()))
 }
 
-// reserve takes the room of a file on the disk. The kernel would take all there is
-// before it says that it is too little, so it is not asked for more than that.
-func reserve(fd int, size int64) error {
+// room refuses to allocate so many bytes where they are not free, or would go into the
+// reserve. The kernel would take all there is before it says that it is too little.
+func (d *disks) room(size int64) error {
 	var host unix.Statfs_t
-	if err := unix.Fstatfs(fd, &host); err != nil {
-		return os.NewSyscallError("fstatfs", err)
+	if err := unix.Statfs(d.dir, &host); err != nil {
+		return os.NewSyscallError("statfs", err)
 	}
-	if uint64(size) > host.Bavail*uint64(host.Bsize) { //nolint:gosec // neither is negative
+	free := int64(host.Bavail) * host.Bsize //nolint:gosec // of a disk
+	switch {
+	case size > free:
 		return os.NewSyscallError("fallocate", unix.ENOSPC)
+	case size > free-int64(d.leave):
+		return cove.Errorf(cove.Exhausted, "the disk of the server has no room for the workspace: it takes %s, %s are free, and the last %s are for the journal and the database",
+			cove.Bytes(size), cove.Bytes(free), d.leave).Reason(cove.ReasonDiskReserve).
+			Remedy("ask for a smaller one or a memory workspace, or have the operator free space in the file system of COVE_HOME")
 	}
-	return os.NewSyscallError("fallocate", unix.Fallocate(fd, 0, 0, size))
+	return nil
 }
 
 // remove deletes the workspace of a sandbox that has ended. What is not there is

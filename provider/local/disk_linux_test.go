@@ -175,6 +175,52 @@ func TestDiskFull(t *testing.T) {
 	must(t, p.Close())
 }
 
+// TestDiskImages take no more of the disk than the engine counts for them.
+func TestDiskImages(t *testing.T) {
+	linuxtest.NeedRoot(t)
+	cfg := config(t.TempDir())
+	p := provider(t, cfg)
+	for _, c := range []struct {
+		size  cove.Bytes
+		files int64
+	}{{64 * cove.KiB, 1}, {cove.MiB, 100_000}, {cove.MiB, 1 << 20}, {300 * cove.MiB, 5000}} {
+		s, err := p.Create(t.Context(), cove.NewID(), small(c.size, c.files))
+		must(t, err)
+		info, err := os.Stat(filepath.Join(cfg.Dir, "disks", string(s.ID())))
+		must(t, err)
+		n := c.size + cove.Bytes(c.files)*256
+		if most := n + n/32 + 4*cove.MiB; cove.Bytes(info.Size()) > most {
+			t.Errorf("%s and %d files take %d bytes, which count as %d", c.size, c.files, info.Size(), most)
+		}
+		must(t, s.Destroy(t.Context()))
+	}
+}
+
+// TestDiskReserve: a workspace that would take what is left for the journal is not made,
+// whether that is for its files or for their number.
+func TestDiskReserve(t *testing.T) {
+	linuxtest.NeedRoot(t)
+	dir := t.TempDir()
+	must(t, unix.Mount("tmpfs", dir, "tmpfs", 0, "size=64m"))
+	t.Cleanup(func() { must(t, unix.Unmount(dir, unix.MNT_DETACH)) })
+	cfg := config(dir)
+	cfg.Reserve = 32 * cove.MiB
+	p := provider(t, cfg)
+	for _, spec := range []cove.Spec{small(40*cove.MiB, 16), small(cove.MiB, 160_000)} {
+		_, err := p.Create(t.Context(), cove.NewID(), spec)
+		wants(t, cove.Exhausted, err, "create")
+		if cove.ReasonOf(err) != cove.ReasonDiskReserve || cove.RemedyOf(err) == "" {
+			t.Errorf("the reason is %q: %v", cove.ReasonOf(err), err)
+		}
+		nothingOf(t, dir)
+	}
+	s, err := p.Create(t.Context(), cove.NewID(), small(16*cove.MiB, 16))
+	must(t, err)
+	says(t, s)
+	must(t, s.Destroy(t.Context()))
+	must(t, p.Close())
+}
+
 // TestRemoveTree: what a sandbox of an ordinary user can leave.
 func TestRemoveTree(t *testing.T) {
 	top := filepath.Join(t.TempDir(), "top")

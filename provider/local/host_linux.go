@@ -77,7 +77,7 @@ func openHost(cfg Config) (_ *hostSide, err error) {
 			return nil, cove.Wrap(cove.Unavailable, err, "the users of sandboxes cannot be kept apart").Remedy("let root write to /run/cove")
 		}
 	}
-	h.disks = openDisks(cfg.Dir, h.become)
+	h.disks = openDisks(cfg.Dir, h.become, cfg.Reserve)
 	path, err := agentPath(cfg)
 	if err != nil {
 		return nil, err
