@@ -138,9 +138,13 @@ func (e *Engine) takeDisk(ctx context.Context, item diskItem, now diskShare, mus
 		a.put(item, diskShare{}) // what it had so far is not what the tenant keeps beside it
 		held := a.of(now.tenant)
 		held.Artifacts = artifacts
+		beside := held.Sum()
+		if item.kind == diskArchive { // the workspace goes when the archive is written
+			beside -= a.items[diskItem{diskWorkspace, item.name}].bytes
+		}
 		var refused error
 		switch {
-		case bound > 0 && held.Sum()+now.bytes > bound && !must:
+		case bound > 0 && beside+now.bytes > bound && !must:
 			refused = diskUsedUp(held, bound, now.bytes)
 		case e.cfg.Free != nil && left-a.planned < now.bytes-was.bytes:
 			refused = e.diskReserved()
@@ -195,7 +199,7 @@ func (e *Engine) diskOf(ctx context.Context, tenant string) (held cove.DiskUse, 
 func (e *Engine) roomToBegin(ctx context.Context, tenant string) error {
 	held, bound, err := e.diskOf(ctx, tenant)
 	if err == nil && bound > 0 && held.Sum()+leastItem > bound {
-		err = diskUsedUp(held, bound, 0)
+		err = diskUsedUp(held, bound, leastItem)
 	}
 	return err
 }
@@ -244,9 +248,7 @@ func diskUsedUp(held cove.DiskUse, bound, more cove.Bytes) error {
 	if len(parts) > 0 {
 		text += " (" + strings.Join(parts, ", ") + ")"
 	}
-	if more > 0 {
-		text += fmt.Sprintf("; this needs at least %s", more)
-	}
+	text += fmt.Sprintf("; this needs at least %s", more)
 	return cove.Errorf(cove.Exhausted, "%s", text).
 		Reason(cove.ReasonTenantDisk).With("held", by).With("bound", int64(bound)).
 		Remedy("delete snapshots, close stopped sessions, and close sessions that keep long output; or have the operator raise the bound with cove tenant set --disk or COVE_TENANT_DISK_MB")

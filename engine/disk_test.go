@@ -39,7 +39,7 @@ func usedUp(t *testing.T, p cove.Platform, tenant string, err error) {
 	t.Helper()
 	wantCode(t, err, cove.Exhausted, cove.ReasonTenantDisk)
 	e, ok := errors.AsType[*cove.Error](err)
-	if !ok || !strings.Contains(cove.RemedyOf(err), "delete snapshots") {
+	if !ok || !strings.Contains(cove.RemedyOf(err), "delete snapshots") || !strings.Contains(e.Message, "this needs at least ") {
 		t.Fatalf("the error is %v", err)
 	}
 	report, rerr := p.Admin().Tenant(t.Context(), tenant)

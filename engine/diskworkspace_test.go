@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/cove-sandbox/cove"
@@ -72,5 +73,36 @@ func TestFilesOfDiskWorkspacesAreBounded(t *testing.T) {
 		if e, _ := errors.AsType[*cove.Error](err); e == nil || e.Details["field"] != "workspace.files" || cove.RemedyOf(err) == "" {
 			t.Errorf("%+v: the error is %v", c.spec.Workspace, err)
 		}
+	}
+}
+
+// TestDiskWorkspaceAtTheBound: a tenant at its bound stops a session with a workspace
+// on disk, whose files need not fit twice, and starts it again; the reserve still holds.
+func TestDiskWorkspaceAtTheBound(t *testing.T) {
+	w := newWorld(t)
+	free := cove.GiB
+	p := w.open(func(c *engine.Config) {
+		c.TenantDisk, c.Free = 9*cove.MiB, func() (cove.Bytes, error) { return free, nil }
+	}).As(boss)
+	s := mustOpen(t, p, onDisk(4*cove.MiB, 10))
+	if err := p.Files(s.ID).Write(t.Context(), "big", strings.NewReader(strings.Repeat("x", 2<<20)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Sessions().Stop(t.Context(), s.ID); err != nil {
+		t.Fatal(err)
+	}
+	fillUp(t, p, mustOpen(t, p, cove.Spec{}).ID)
+	free = cove.MiB
+	_, err := p.Sessions().Start(t.Context(), s.ID)
+	wantCode(t, err, cove.Exhausted, cove.ReasonDiskReserve)
+	free = cove.GiB
+	if _, err := p.Sessions().Start(t.Context(), s.ID); err != nil {
+		t.Fatal(err)
+	}
+	if f, err := p.Files(s.ID).Stat(t.Context(), "big"); err != nil || f.Size != 2<<20 {
+		t.Errorf("its file is %+v, %v", f, err)
+	}
+	if _, err := p.Sessions().Stop(t.Context(), s.ID); err != nil {
+		t.Error(err)
 	}
 }

@@ -110,8 +110,10 @@ func (e *Engine) double(ctx context.Context, l *lease, from *cove.Session, forke
 // adopt puts a sandbox that make gives into a lease and marks it running. On
 // error the sandbox is gone.
 func (e *Engine) adopt(ctx context.Context, l *lease, ticket *admission.Ticket, create func(context.Context) (cove.Sandbox, error)) error {
-	if w := l.view().Spec.Workspace; w.Kind == cove.WorkspaceDisk {
-		if err := e.planDisk(ctx, l.tenant, workspaceItem(l), workspaceOnDisk(w)); err != nil {
+	if s := l.view(); s.Spec.Workspace.Kind == cove.WorkspaceDisk {
+		share := diskShare{tenant: l.tenant, bytes: workspaceOnDisk(s.Spec.Workspace), planned: true}
+		// A stopped session can always start again: only the reserve can refuse it.
+		if err := e.takeDisk(ctx, workspaceItem(l), share, s.Archived); err != nil {
 			return err
 		}
 	}
