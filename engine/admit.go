@@ -151,16 +151,12 @@ func (e *Engine) stopForRoom(ctx context.Context, l *lease) (*admission.Ticket, 
 	defer l.giveTurn()
 	if s := l.view(); s.Busy || decided(s) != nil || s.State != cove.Running && s.State != cove.Paused {
 		return nil, nil //nolint:nilnil // it is no longer idle: no room, and no error
-	} else if s.State == cove.Paused {
-		if err := e.thaw(ctx, l); err != nil {
-			return nil, err
-		}
 	}
 	l.mu.Lock()
 	ticket := l.ticket
 	l.ticket = nil // it stays taken until the exchange
 	l.mu.Unlock()
-	if err := e.rest(ctx, l); err != nil {
+	if err := e.restUnasked(ctx, l); err != nil {
 		l.mu.Lock()
 		l.ticket = ticket // it runs on
 		l.mu.Unlock()

@@ -77,13 +77,8 @@ func (e *Engine) giveAway(ctx context.Context, l *lease) (bool, error) {
 		return false, nil
 	}
 	switch s.State {
-	case cove.Paused:
-		if err := e.thaw(ctx, l); err != nil {
-			return false, err
-		}
-		fallthrough
-	case cove.Running:
-		if err := e.rest(ctx, l); err != nil {
+	case cove.Running, cove.Paused:
+		if err := e.restUnasked(ctx, l); err != nil {
 			return false, err
 		}
 	case cove.Stopped:

@@ -227,3 +227,21 @@ func TestAPolicyNeedsTheShellItWasReadFor(t *testing.T) {
 		t.Errorf("%+v, %v", x, err)
 	}
 }
+
+// TestAPausedSessionThatCannotBeStoppedStaysPaused with its times, where another session
+// of the tenant needs its room.
+func TestAPausedSessionThatCannotBeStoppedStaysPaused(t *testing.T) {
+	w := newWorld(t)
+	p := w.open(oneRoom, func(c *engine.Config) { c.Archives = fullArchives{c.Archives} }).As(boss)
+	s := mustOpen(t, p, cove.Spec{OnEnd: cove.EndPause})
+	was, err := p.Snapshots().Pause(t.Context(), s.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = p.Sessions().Open(t.Context(), cove.OpenRequest{})
+	wantCode(t, err, cove.Exhausted, "")
+	now, err := p.Sessions().Get(t.Context(), s.ID)
+	if err != nil || now.State != cove.Paused || !now.ExpiresAt.Equal(was.ExpiresAt) || !now.LastActivity.Equal(was.LastActivity) {
+		t.Errorf("it was %+v and is %+v, %v", was, now, err)
+	}
+}

@@ -55,6 +55,30 @@ func (e *Engine) rest(ctx context.Context, l *lease) error {
 	return nil
 }
 
+// restUnasked is rest for a lease that its caller did not ask to stop. A paused one that
+// cannot be stopped is paused again, with its times as they were. The caller holds the
+// turn.
+func (e *Engine) restUnasked(ctx context.Context, l *lease) error {
+	s := l.view()
+	if s.State != cove.Paused {
+		return e.rest(ctx, l)
+	}
+	if err := e.thaw(ctx, l); err != nil {
+		return err
+	}
+	err := e.rest(ctx, l)
+	if err == nil || l.view().State != cove.Running || cove.CodeOf(err) == cove.NotFound {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), resumeTime)
+	defer cancel()
+	if perr := e.freeze(ctx, l); perr != nil {
+		return errors.Join(err, perr)
+	}
+	l.change(func(r *cove.Session) { r.LastActivity, r.ExpiresAt = s.LastActivity, s.ExpiresAt })
+	return errors.Join(err, e.save(ctx, l))
+}
+
 // sandboxGone forgets what a sandbox that was destroyed had on the disk.
 func (e *Engine) sandboxGone(l *lease) {
 	e.freeDisk(workspaceItem(l))
