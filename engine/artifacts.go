@@ -34,7 +34,7 @@ func (c contexts) answered(ctx context.Context, req cove.CodeRequest, out *cove.
 
 // keepArtifact hands code and what came of it to the artifacts, where the disk has room.
 func (e *Engine) keepArtifact(ctx context.Context, about *cove.Session, a cove.Artifact) {
-	err := e.roomToBegin(ctx, a.Tenant)
+	err := e.roomForArtifact(ctx, a.Tenant)
 	if err == nil {
 		err = e.RoomOnDisk()
 	}

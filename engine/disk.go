@@ -121,14 +121,20 @@ func (e *Engine) growDisk(ctx context.Context, tenant string, item diskItem, n c
 	return e.takeDisk(ctx, item, diskShare{tenant: tenant, bytes: n}, must)
 }
 
+// takeDisk takes room for an item. Old output of the tenant makes room where it is short.
 func (e *Engine) takeDisk(ctx context.Context, item diskItem, now diskShare, must bool) error {
+	return e.droppingOutput(ctx, now.tenant, func() (cove.Bytes, error) { return e.tryDisk(ctx, item, now, must) })
+}
+
+// tryDisk is takeDisk without that; short is how much the tenant keeps too much for it.
+func (e *Engine) tryDisk(ctx context.Context, item diskItem, now diskShare, must bool) (short cove.Bytes, err error) {
 	artifacts, bound, err := e.diskBound(ctx, now.tenant)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	left, err := e.diskFree()
 	if err != nil {
-		return err
+		return 0, err
 	}
 	a := &e.disk
 	a.mu.Lock()
@@ -138,24 +144,23 @@ func (e *Engine) takeDisk(ctx context.Context, item diskItem, now diskShare, mus
 		a.put(item, diskShare{}) // what it had so far is not what the tenant keeps beside it
 		held := a.of(now.tenant)
 		held.Artifacts = artifacts
-		beside := held.Sum()
+		beside := needed(held)
 		if item.kind == diskArchive { // the workspace goes when the archive is written
 			beside -= a.items[diskItem{diskWorkspace, item.name}].bytes
 		}
-		var refused error
 		switch {
 		case bound > 0 && beside+now.bytes > bound && !must:
-			refused = diskUsedUp(held, bound, now.bytes)
+			short, err = beside+now.bytes-bound, diskUsedUp(held, bound, now.bytes)
 		case e.cfg.Free != nil && left-a.planned < now.bytes-was.bytes:
-			refused = e.diskReserved()
+			err = e.diskReserved()
 		}
-		if refused != nil {
+		if err != nil {
 			a.put(item, was)
-			return refused
+			return short, err
 		}
 	}
 	a.put(item, now)
-	return nil
+	return 0, nil
 }
 
 // diskBound is what the artifacts of a tenant take, and how much it may keep in all.
@@ -195,11 +200,28 @@ func (e *Engine) diskOf(ctx context.Context, tenant string) (held cove.DiskUse, 
 	return held, bound, err
 }
 
+// needed is what counts against work of a tenant: all but artifacts, which it cannot
+// remove.
+func needed(held cove.DiskUse) cove.Bytes { return held.Sum() - held.Artifacts }
+
 // roomToBegin refuses work that may keep something where the tenant has used up its disk.
 func (e *Engine) roomToBegin(ctx context.Context, tenant string) error {
+	return e.droppingOutput(ctx, tenant, func() (cove.Bytes, error) {
+		held, bound, err := e.diskOf(ctx, tenant)
+		short := needed(held) + leastItem - bound
+		if err != nil || bound == 0 || short <= 0 {
+			return 0, err
+		}
+		return short, diskUsedUp(held, bound, leastItem)
+	})
+}
+
+// roomForArtifact refuses an artifact where all that the tenant keeps has reached its
+// bound.
+func (e *Engine) roomForArtifact(ctx context.Context, tenant string) error {
 	held, bound, err := e.diskOf(ctx, tenant)
 	if err == nil && bound > 0 && held.Sum()+leastItem > bound {
-		err = diskUsedUp(held, bound, leastItem)
+		err = cove.Errorf(cove.Exhausted, "the tenant keeps %s on the disk and may keep %s", held.Sum(), bound).Reason(cove.ReasonTenantDisk)
 	}
 	return err
 }
@@ -230,28 +252,35 @@ func (e *Engine) mayBegin(ctx context.Context, tenant string) (cove.Bounds, erro
 
 // diskUsedUp says that a tenant keeps as much as it may, and what that is.
 func diskUsedUp(held cove.DiskUse, bound, more cove.Bytes) error {
-	kinds := []struct {
-		name  string
-		bytes cove.Bytes
+	by := map[string]int64{"artifacts": int64(held.Artifacts)}
+	var parts, remedies []string
+	for _, k := range []struct {
+		name   string
+		bytes  cove.Bytes
+		remedy string
 	}{
-		{"snapshots", held.Snapshots}, {"archives", held.Archives}, {"output", held.Output}, {"artifacts", held.Artifacts}, {"workspaces", held.Workspaces},
-	}
-	by := map[string]int64{}
-	var parts []string
-	for _, k := range kinds {
+		{"snapshots", held.Snapshots, "delete snapshots"},
+		{"archives", held.Archives, "close stopped sessions"},
+		{"output", held.Output, "end programs in the background"},
+		{"workspaces", held.Workspaces, "stop or close sessions with a workspace on disk"},
+	} {
 		by[k.name] = int64(k.bytes)
 		if k.bytes > 0 {
 			parts = append(parts, k.name+" "+k.bytes.String())
+			remedies = append(remedies, k.remedy)
 		}
 	}
-	text := fmt.Sprintf("the tenant keeps %s on the disk and may keep %s", held.Sum(), bound)
+	if len(remedies) == 0 {
+		remedies = []string{"ask for less"}
+	}
+	text := fmt.Sprintf("the tenant keeps %s on the disk and may keep %s", needed(held), bound)
 	if len(parts) > 0 {
 		text += " (" + strings.Join(parts, ", ") + ")"
 	}
 	text += fmt.Sprintf("; this needs at least %s", more)
 	return cove.Errorf(cove.Exhausted, "%s", text).
 		Reason(cove.ReasonTenantDisk).With("held", by).With("bound", int64(bound)).
-		Remedy("delete snapshots, close stopped sessions, and close sessions that keep long output; or have the operator raise the bound with cove tenant set --disk or COVE_TENANT_DISK_MB")
+		Remedy("%s; or have the operator raise the bound with cove tenant set --disk or COVE_TENANT_DISK_MB", strings.Join(remedies, ", "))
 }
 
 // diskReserved says that the disk of the machine has no room for tenants.

@@ -107,7 +107,7 @@ func (l *lease) output(e *Engine, id cove.OutputID) (*spool.Log, error) {
 	if log := l.held(id); log != nil {
 		return log, nil
 	}
-	missing := cove.Errorf(cove.NotFound, "there is no kept output %.40q in this session; the last %d are kept", string(id), maxOutputs)
+	missing := cove.Errorf(cove.NotFound, "there is no kept output %.40q in this session; the last %d are kept, and fewer where the tenant needs room on the disk", string(id), maxOutputs)
 	if !cove.ID(id).Valid() {
 		return nil, missing
 	}

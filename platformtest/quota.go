@@ -135,10 +135,13 @@ func quotaDisk(t *testing.T, s *suite) {
 	p := r.user("acme")
 	id := r.session(p, cove.Spec{}).ID
 	long := cove.ExecRequest{Line: "seq 1 60000"}
+	all := []cove.ID{id}
 	var full error
-	for range 10 {
-		if _, full = p.Processes(id).Exec(r.ctx, long); full != nil {
-			break
+	for full == nil && len(all) < 10 {
+		var s *cove.Session
+		if s, full = p.Sessions().Open(r.ctx, cove.OpenRequest{}); full == nil {
+			all = append(all, s.ID)
+			_, full = p.Sessions().Stop(r.ctx, s.ID)
 		}
 	}
 	used := func() *cove.TenantReport {
@@ -148,14 +151,14 @@ func quotaDisk(t *testing.T, s *suite) {
 		return report
 	}
 	report := used()
-	if report.MaxDisk != bound || report.Quota.Disk != bound || report.Disk.Output < bound/2 {
+	if report.MaxDisk != bound || report.Quota.Disk != bound || report.Disk.Archives < bound/2 {
 		t.Errorf("the report is %+v", report)
 	}
 	for name, begin := range map[string]func() error{
-		"output": func() error { return full },
-		"exec":   func() error { return failure(p.Processes(id).Exec(r.ctx, cove.ExecRequest{Line: "true"})) },
-		"open":   func() error { return failure(p.Sessions().Open(r.ctx, cove.OpenRequest{})) },
-		"stop":   func() error { return failure(p.Sessions().Stop(r.ctx, id)) },
+		"archive": func() error { return full },
+		"exec":    func() error { return failure(p.Processes(id).Exec(r.ctx, cove.ExecRequest{Line: "true"})) },
+		"open":    func() error { return failure(p.Sessions().Open(r.ctx, cove.OpenRequest{})) },
+		"stop":    func() error { return failure(p.Sessions().Stop(r.ctx, id)) },
 	} {
 		t.Log(name)
 		err := begin()
@@ -166,7 +169,9 @@ func quotaDisk(t *testing.T, s *suite) {
 	}
 	other := r.user("globex")
 	r.exec(other, r.session(other, cove.Spec{}).ID, long)
-	r.closeNow(p, id)
+	for _, one := range all {
+		r.closeNow(p, one)
+	}
 	if left := used().Disk; left != (cove.DiskUse{}) {
 		t.Errorf("after all was removed it keeps %+v", left)
 	}

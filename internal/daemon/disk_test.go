@@ -104,7 +104,7 @@ func tenantDisk(t *testing.T, provider string) {
 		t.Fatal(err)
 	}
 	for range 100 {
-		if _, err = greedy.Processes(s.ID).Exec(t.Context(), cove.ExecRequest{Line: "seq 1 60000"}); err != nil {
+		if _, err = greedy.Snapshots().Snapshot(t.Context(), s.ID, cove.SnapshotRequest{}); err != nil {
 			break
 		}
 	}
@@ -116,7 +116,7 @@ func tenantDisk(t *testing.T, provider string) {
 	look := func() (use cove.DiskUse) {
 		t.Helper()
 		report, err := adminOf(t, r).Admin().Tenant(t.Context(), "greedy")
-		if err != nil || report.MaxDisk != 2*cove.MiB || report.Disk.Output < cove.MiB {
+		if err != nil || report.MaxDisk != 2*cove.MiB || report.Disk.Snapshots < cove.MiB {
 			t.Errorf("%+v, %v", report, err)
 		}
 		return report.Disk
@@ -138,7 +138,7 @@ func tenantDisk(t *testing.T, provider string) {
 		if err := json.Unmarshal([]byte(got.body), &p); err != nil {
 			t.Fatalf("%s: %+v, %v", name, got, err)
 		}
-		if got.status != http.StatusInsufficientStorage || p.Reason != cove.ReasonTenantDisk || cove.Bytes(p.Details.Held["output"]) != use.Output || p.Details.Bound != int64(2*cove.MiB) || p.Remedy == "" {
+		if got.status != http.StatusInsufficientStorage || p.Reason != cove.ReasonTenantDisk || cove.Bytes(p.Details.Held["snapshots"]) != use.Snapshots || p.Details.Bound != int64(2*cove.MiB) || p.Remedy == "" {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
@@ -155,11 +155,16 @@ func tenantDisk(t *testing.T, provider string) {
 		t.Error(err)
 	}
 	greedy = dial(t, r.URL, key)
-	if _, err := greedy.Sessions().Close(t.Context(), s.ID, false); err != nil {
-		t.Fatal(err)
+	for saved, err := range greedy.Snapshots().List(t.Context(), cove.SnapshotFilter{}) {
+		if err == nil {
+			err = greedy.Snapshots().Delete(t.Context(), saved.ID)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 	if err := workOnce(t, greedy); err != nil {
-		t.Errorf("after its sandbox was closed: %v", err)
+		t.Errorf("after its snapshots were deleted: %v", err)
 	}
 }
 
