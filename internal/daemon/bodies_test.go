@@ -200,7 +200,7 @@ func TestScopeBeforeBodyIsJournaled(t *testing.T) {
 			kinds = append(kinds, e.Kind)
 		}
 	}
-	want := []string{"process.exec", "context.run", "session.open", "admin.tasks"}
+	want := []string{"process.exec", "context.run", "session.open", "template.build"}
 	if !slices.Equal(kinds, want) {
 		t.Errorf("the journal has refusals of %v, want %v", kinds, want)
 	}
