@@ -30,7 +30,7 @@ func (c chats) Send(ctx context.Context, req cove.ChatRequest) (*cove.ChatAnswer
 		if e.cfg.Responder == nil {
 			return nil, cove.Errorf(cove.Unsupported, "this build answers no chats")
 		}
-		if _, err := e.mayBegin(ctx, c.v.p.Tenant); err != nil {
+		if err := e.mayBegin(ctx, c.v.p.Tenant); err != nil {
 			return nil, err
 		}
 		release, err := c.hold(ctx, req.Thread)

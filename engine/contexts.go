@@ -54,7 +54,7 @@ func (c contexts) Run(ctx context.Context, req cove.CodeRequest) (*cove.CodeResu
 		if unseen != nil {
 			return nil, unseen
 		}
-		if _, err := c.v.e.mayBegin(ctx, c.v.p.Tenant); err != nil {
+		if err := c.v.e.mayBegin(ctx, c.v.p.Tenant); err != nil {
 			return nil, err
 		}
 		sandbox, err := st.lease.enter()

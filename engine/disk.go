@@ -240,14 +240,12 @@ func (e *Engine) RoomOnDisk() error {
 	return nil
 }
 
-// mayBegin returns a tenant's bounds, or Exhausted when its CPU time or its disk is
-// used up.
-func (e *Engine) mayBegin(ctx context.Context, tenant string) (cove.Bounds, error) {
-	quota, err := e.tenants.check(ctx, tenant)
-	if err == nil {
-		err = e.roomToBegin(ctx, tenant)
+// mayBegin refuses work of a tenant that has used up its CPU time or its disk.
+func (e *Engine) mayBegin(ctx context.Context, tenant string) error {
+	if _, err := e.tenants.check(ctx, tenant); err != nil {
+		return err
 	}
-	return quota, err
+	return e.roomToBegin(ctx, tenant)
 }
 
 // diskUsedUp says that a tenant keeps as much as it may, and what that is.

@@ -263,10 +263,10 @@ func TestStopBeyondTheDisk(t *testing.T) {
 			t.Errorf("the message is %q", cove.MessageOf(err))
 		}
 		running("after the stop")
-		time.Sleep(5 * time.Hour)
+		<-time.After(5 * time.Hour)
 		running("after its time")
 		fillings()["snapshots"].free(t, p, s.ID)
-		time.Sleep(2 * time.Minute)
+		<-time.After(2 * time.Minute)
 		if got := state(t, p, s.ID); got != cove.Stopped {
 			t.Errorf("when there is room it is %s", got)
 		}

@@ -80,7 +80,7 @@ func (p processes) ready(ctx context.Context, req cove.ExecRequest) error {
 	if err := req.Validate(); err != nil {
 		return err
 	}
-	_, err := p.v.e.mayBegin(ctx, p.v.p.Tenant)
+	err := p.v.e.mayBegin(ctx, p.v.p.Tenant)
 	return err
 }
 

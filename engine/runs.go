@@ -57,7 +57,7 @@ func (p runs) Submit(ctx context.Context, req cove.RunRequest) (*cove.Run, error
 		if req.Session != "" && !p.v.p.May(cove.ScopeExec) {
 			return nil, cove.Errorf(cove.Denied, "a run in a session needs the scope %s, too", cove.ScopeExec).Remedy("leave session_id out, or use a key with that scope")
 		}
-		if _, err := e.mayBegin(ctx, p.v.p.Tenant); err != nil {
+		if err := e.mayBegin(ctx, p.v.p.Tenant); err != nil {
 			return nil, err
 		}
 		key := req.IdempotencyKey

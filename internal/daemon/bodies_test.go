@@ -105,10 +105,8 @@ func (w *wired) flood(key, path string, body io.Reader, length int64, want ...in
 		return
 	}
 	defer resp.Body.Close()
-	for _, status := range want {
-		if resp.StatusCode == status {
-			return
-		}
+	if slices.Contains(want, resp.StatusCode) {
+		return
 	}
 	said, _ := io.ReadAll(resp.Body)
 	w.t.Errorf("%s: %d %.300s", path, resp.StatusCode, said)

@@ -205,7 +205,7 @@ func TestDiskReserve(t *testing.T) {
 	if err := syscall.Statfs(home, &st); err != nil {
 		t.Fatal(err)
 	}
-	if free := st.Bavail * uint64(st.Bsize); free < (reserve-4)<<20 || free > (reserve+8)<<20 { //nolint:gosec // of a disk
+	if free := st.Bavail * uint64(st.Bsize); free < (reserve-4)<<20 || free > (reserve+8)<<20 {
 		t.Errorf("%d bytes are free", free)
 	}
 }

@@ -5,6 +5,7 @@ package daemon
 import (
 	"context"
 	"iter"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -22,7 +23,7 @@ func (s *server) holders(ctx context.Context, id cove.ID) iter.Seq2[cove.ID, str
 	return func(yield func(cove.ID, string) bool) {
 		sessions, err := s.searched(ctx, id)
 		if err != nil {
-			s.Logger.WarnContext(ctx, "look up the sessions that a link may be for", "error", err)
+			s.Logger.WarnContext(ctx, "look up the sessions that a link may be for", slog.Any("error", err))
 		}
 		if len(sessions) == 0 {
 			return // and no signature is good
@@ -34,7 +35,7 @@ func (s *server) holders(ctx context.Context, id cove.ID) iter.Seq2[cove.ID, str
 		}
 		callers, err := s.tokenCallers(ctx)
 		if err != nil {
-			s.Logger.WarnContext(ctx, "look up the keys that may have signed a link", "error", err)
+			s.Logger.WarnContext(ctx, "look up the keys that may have signed a link", slog.Any("error", err))
 			return
 		}
 		for _, rec := range sessions {

@@ -65,7 +65,7 @@ func TestNoPathsOfTheHost(t *testing.T) {
 	}
 	open := func() string {
 		t.Helper()
-		var s struct{ Session_id string } //nolint:revive,staticcheck // as it is in JSON
+		var s struct{ Session_id string } //nolint:revive // as it is in JSON
 		if text := call("POST", "/api/sandboxes", `{}`); json.Unmarshal([]byte(text), &s) != nil || s.Session_id == "" {
 			t.Fatalf("open: %s", text)
 		}

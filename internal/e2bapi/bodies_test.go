@@ -66,7 +66,7 @@ func TestBodiesOfAKey(t *testing.T) {
 	}
 	whole := bodies.Body(tester)
 	for whole.Take(t.Context(), 10<<20) != nil { // the server may not have seen the end of a request that was answered
-		time.Sleep(time.Millisecond)
+		<-time.After(time.Millisecond)
 		if t.Context().Err() != nil {
 			t.Fatal("something is left")
 		}

@@ -344,8 +344,12 @@ func TestTemplateOfAnotherTenant(t *testing.T) {
 	attack := func() {
 		t.Helper()
 		for _, c := range [][3]string{
-			{"GET", "/templates/app", ""}, {"GET", "/templates/aliases/app", ""}, {"DELETE", "/templates/app", ""}, {"GET", "/templates/app/tags", ""},
-			{"POST", "/templates/tags", `{"target":"app","tags":["v1"]}`}, {"DELETE", "/templates/tags", `{"name":"app","tags":["v1"]}`},
+			{"GET", "/templates/app", ""},
+			{"GET", "/templates/aliases/app", ""},
+			{"DELETE", "/templates/app", ""},
+			{"GET", "/templates/app/tags", ""},
+			{"POST", "/templates/tags", `{"target":"app","tags":["v1"]}`},
+			{"DELETE", "/templates/tags", `{"name":"app","tags":["v1"]}`},
 		} {
 			if status, text := r.callAs(otherKey, c[0], c[1], c[2]); status != 404 || strings.Contains(text, "acme") {
 				t.Errorf("%s %s answered %d %s", c[0], c[1], status, text)

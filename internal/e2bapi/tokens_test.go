@@ -36,8 +36,11 @@ func TestNoTokenWithoutScope(t *testing.T) {
 	r := serve(t)
 	id := string(r.create(`{"network":{"allowPublicTraffic":false}}`))
 	for _, c := range [][3]string{
-		{"GET", "/sandboxes/" + id, ""}, {"GET", "/sandboxes", ""}, {"GET", "/v2/sandboxes", ""},
-		{"POST", "/sandboxes/" + id + "/connect", `{"timeout":60}`}, {"POST", "/sandboxes/" + id + "/resume", `{"timeout":60}`},
+		{"GET", "/sandboxes/" + id, ""},
+		{"GET", "/sandboxes", ""},
+		{"GET", "/v2/sandboxes", ""},
+		{"POST", "/sandboxes/" + id + "/connect", `{"timeout":60}`},
+		{"POST", "/sandboxes/" + id + "/resume", `{"timeout":60}`},
 	} {
 		for _, key := range []string{readKey, lifeKey} {
 			if access, traffic := r.tokensIn(key, c[0], c[1], c[2]); access+traffic != "" {

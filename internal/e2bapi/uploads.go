@@ -123,7 +123,7 @@ type sentFile struct {
 func (c *call) newFile(one *build) (*sentFile, error) {
 	f, err := os.CreateTemp(c.h.cfg.Uploads, "cove-build-")
 	if err == nil {
-		err = os.Remove(f.Name())
+		err = os.Remove(f.Name()) //nolint:gosec // it was made here
 	}
 	if err != nil {
 		return nil, unsent(err)

@@ -88,8 +88,10 @@ func TestConformance(t *testing.T) {
 			return &thin{t: t, at: place{framed: framed, namespaces: true, user: true}, boxes: map[cove.ID]*thinBox{}}
 		}
 	}
-	all := []string{"exec", "streams", "files", "names", "writes", "list", "watch", "archive", "hostile_archive", "signals", "timeouts",
-		"kill", "background", "terminal", "concurrency", "dial", "usage"}
+	all := []string{
+		"exec", "streams", "files", "names", "writes", "list", "watch", "archive", "hostile_archive", "signals", "timeouts",
+		"kill", "background", "terminal", "concurrency", "dial", "usage",
+	}
 	t.Run("framed", func(t *testing.T) { providertest.Run(t, framed(true), all...) })
 	// The other transports carry the same messages.
 	some := tier.Pick([]string{"exec", "streams", "files", "kill", "terminal", "dial"}, all...)

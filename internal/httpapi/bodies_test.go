@@ -40,7 +40,7 @@ func TestHalfSentBodies(t *testing.T) {
 		_ = conn.Close()
 	}
 	whole := bodies.Body(tester)
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; <-time.After(time.Millisecond) {
 		err := whole.Take(t.Context(), 10<<20)
 		if err == nil {
 			break

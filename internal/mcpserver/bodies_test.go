@@ -73,7 +73,7 @@ func TestMessagesOfAKey(t *testing.T) {
 	}
 	whole := bodies.Body(boss)
 	for whole.Take(t.Context(), 10<<20) != nil { // the server may not have seen the end of a request that was answered
-		time.Sleep(time.Millisecond)
+		<-time.After(time.Millisecond)
 		if t.Context().Err() != nil {
 			t.Fatal("something is left")
 		}
@@ -117,7 +117,7 @@ func TestCallHoldsItsMessage(t *testing.T) {
 	<-begun
 	_ = conn.Close()
 	for w.underWay() > 0 { // until the server has seen that the client left
-		time.Sleep(time.Millisecond)
+		<-time.After(time.Millisecond)
 		if t.Context().Err() != nil {
 			t.Fatal("the request is not over")
 		}
@@ -129,7 +129,7 @@ func TestCallHoldsItsMessage(t *testing.T) {
 		t.Fatal("the message is not charged any more")
 	}
 	for rest.Take(t.Context(), 10<<20) != nil {
-		time.Sleep(time.Millisecond)
+		<-time.After(time.Millisecond)
 		if t.Context().Err() != nil {
 			t.Fatal("something is left")
 		}

@@ -61,7 +61,7 @@ func owners(root *os.Root) (tenants []string, err error) {
 // Has reports whether something was built under a full name.
 func (s *Store) Has(full string) (bool, error) {
 	if CheckName(full) != nil {
-		return false, nil
+		return false, nil //nolint:nilerr // nothing has such a name
 	}
 	root, err := s.top.get()
 	if err == nil {

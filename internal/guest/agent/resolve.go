@@ -44,10 +44,8 @@ func resolve(name string, follow bool) (resolved, error) {
 				if links++; links > maxFollowed {
 					return r, r.fail(unix.ELOOP)
 				}
-				if path.IsAbs(target) {
-					if err := r.enter(unix.AT_FDCWD, "/"); err != nil {
-						return r, r.fail(err)
-					}
+				if err := r.from(target); err != nil {
+					return r, r.fail(err)
 				}
 				rest = append(strings.Split(target, "/"), rest...)
 				continue
@@ -80,6 +78,14 @@ func (r *resolved) enter(at int, part string) error {
 		r.real = part
 	}
 	return nil
+}
+
+// from goes to where the target of a link begins.
+func (r *resolved) from(target string) error {
+	if !path.IsAbs(target) {
+		return nil
+	}
+	return r.enter(unix.AT_FDCWD, "/")
 }
 
 func (r *resolved) fail(err error) error {
