@@ -138,7 +138,7 @@ var mutations = []mutation{
 	},
 	{
 		"the bound on what a tenant keeps on the disk", "engine/disk.go",
-		"case bound > 0 && held.Sum()+now.bytes > bound && !must:", "case bound > 1<<40 && held.Sum()+now.bytes > bound && !must:",
+		"case bound > 0 && beside+now.bytes > bound && !must:", "case bound > 1<<40 && beside+now.bytes > bound && !must:",
 		"./engine", "TestTenantDisk",
 	},
 	{
