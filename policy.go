@@ -70,6 +70,17 @@ type Decision struct {
 	Layer   Layer    `json:"layer,omitempty"`
 	Refusal *Refusal `json:"refusal,omitempty"` // why, unless allowed
 	Limits  Limits   `json:"limits,omitzero"`
+	// Programs are those that the session's command policy lets run, whatever
+	// the command names; nil without such a policy. The sandbox enforces them.
+	Programs *Programs `json:"-"`
+}
+
+// Programs are the executables that a command and all that it starts may
+// execute. They are shared: do not change them.
+type Programs struct {
+	Names   []string // bare names of programs in the directories for programs, sorted; one that is not installed means nothing
+	Helpers []string // absolute paths of files, and of directories with all that is below them, sorted; one that does not exist means nothing
+	Offline bool     // they may open no socket of the internet families
 }
 
 // Refusal says why something may not be done, in words for the caller.

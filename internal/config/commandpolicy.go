@@ -17,10 +17,11 @@ type Policies map[string]CommandPolicy
 
 // CommandPolicy says which programs a command may start.
 type CommandPolicy struct {
-	Allow  []string    // programs that may run; all others may not
-	Deny   []string    // programs that are refused with a rule of their own
-	Ask    []string    // programs that may run once a person has agreed
-	Limits cove.Limits // of every command
+	Allow   []string    // programs that may run; all others may not
+	Deny    []string    // programs that are refused with a rule of their own
+	Ask     []string    // programs that may run once a person has agreed
+	Helpers []string    // paths of programs that listed programs may start themselves
+	Limits  cove.Limits // of every command
 }
 
 // builtinPolicies are there without being written down.
@@ -85,6 +86,8 @@ func (c *CommandPolicy) set(b branch) (err error) {
 		c.Deny, err = b.node.words()
 	case "ask":
 		c.Ask, err = b.node.words()
+	case "helpers":
+		c.Helpers, err = b.node.words()
 	case "timeout", "max_output":
 		v, err := limitFields()[b.key].parse(b.node.text)
 		if err != nil {
@@ -96,7 +99,7 @@ func (c *CommandPolicy) set(b branch) (err error) {
 			reflect.ValueOf(&c.Limits.Output).Elem().Set(v)
 		}
 	default:
-		return errors.New("is not a setting; use allow, deny, ask, timeout and max_output")
+		return errors.New("is not a setting; use allow, deny, ask, helpers, timeout and max_output")
 	}
 	return err
 }

@@ -229,7 +229,7 @@ func TestBadFiles(t *testing.T) {
 		{"flavors:\n  big:\n    cpus: 0\n", `flavors: big.cpus: 0 is out of range; use 0.01 to 1024 (line 3 of FILE)`},
 		{"policies:\n  p: 3\n", `policies: p is a single value; write it as {allow: [cat, grep], deny: [rm]} (line 2 of FILE)`},
 		{"policies:\n  p: {allow: {}}\n", `policies: p.allow: is a group of settings; write a list such as [a, b] (line 2 of FILE)`},
-		{"policies:\n  p: {alow: [a]}\n", `policies: p.alow: is not a setting; use allow, deny, ask, timeout and max_output (line 2 of FILE)`},
+		{"policies:\n  p: {alow: [a]}\n", `policies: p.alow: is not a setting; use allow, deny, ask, helpers, timeout and max_output (line 2 of FILE)`},
 		{"policies:\n  p: {deny: [a]}\n", `policies: p allows nothing; name programs in allow or ask (line 2 of FILE)`},
 		{"policies:\n  agent-bash: {allow: [a]}\n", `policies: agent-bash is built in; choose another name (line 2 of FILE)`},
 		{"policies:\n  p: {allow: [a], timeout: 0}\n", `policies: p.timeout: 0 is out of range; use 0.001 to 86400 (line 2 of FILE)`},

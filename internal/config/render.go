@@ -254,7 +254,7 @@ func (c CommandPolicy) inline() string {
 	for _, l := range []struct {
 		key   string
 		words []string
-	}{{"allow", c.Allow}, {"deny", c.Deny}, {"ask", c.Ask}} {
+	}{{"allow", c.Allow}, {"deny", c.Deny}, {"ask", c.Ask}, {"helpers", c.Helpers}} {
 		if len(l.words) > 0 {
 			parts = append(parts, l.key+": ["+strings.Join(l.words, ", ")+"]")
 		}

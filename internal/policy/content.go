@@ -11,13 +11,19 @@ func (p *Policy) content(a cove.Action) cove.Decision {
 	runs := a.Verb == cove.ProcessExec || a.Verb == cove.ProcessStart || a.Verb == cove.TrialRun
 	code := a.Verb == cove.ContextRun
 	name := p.profileOf(a)
-	if !runs && !code || name == "" {
+	if name == "" {
 		return cove.Decision{Effect: cove.Allow}
 	}
 	j := &judge{list: p.lists[name]}
+	if j.list == nil {
+		j.list = newList(Profile{}) // it lets nothing run
+	}
+	if !runs && !code {
+		// To open or restart a context starts an interpreter, too.
+		return cove.Decision{Effect: cove.Allow, Programs: j.list.programs}
+	}
 	switch {
-	case j.list == nil:
-		j.list = newList(Profile{})
+	case p.lists[name] == nil:
 		j.refuse(place{}, RuleProfile, name, "the session was opened under the command policy %.80q, which is no longer configured", name)
 	case code:
 		j.code(a.Code)

@@ -55,7 +55,7 @@ func (j *judge) decision() cove.Decision {
 	case j.refusal != nil:
 		return cove.Decision{Effect: cove.Deny, Layer: cove.Content, Refusal: j.refusal}
 	case j.question != nil:
-		return cove.Decision{Effect: cove.Ask, Layer: cove.Content, Refusal: j.question, Limits: j.list.limits}
+		return cove.Decision{Effect: cove.Ask, Layer: cove.Content, Refusal: j.question, Limits: j.list.limits, Programs: j.list.programs}
 	}
-	return cove.Decision{Effect: cove.Allow, Limits: j.list.limits}
+	return cove.Decision{Effect: cove.Allow, Limits: j.list.limits, Programs: j.list.programs}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/internal/policy"
@@ -34,11 +35,54 @@ func TestNewRefuses(t *testing.T) {
 		"ask for source":    {policy.Config{Profiles: []policy.Profile{{Name: "x", Ask: []string{"source"}}}}, "builtin"},
 		"negative wall":     {policy.Config{Profiles: []policy.Profile{{Name: "x", Allow: ok, Limits: cove.Limits{Wall: -1}}}}, "negative"},
 		"negative output":   {policy.Config{Profiles: []policy.Profile{{Name: "x", Allow: ok, Limits: cove.Limits{Output: -1}}}}, "negative"},
+		"helper by name":    {helped("git-core"), "absolute path"},
+		"helper not clean":  {helped("/usr/lib/../lib/git-core"), "absolute path"},
+		"helper with slash": {helped("/usr/lib/git-core/"), "absolute path"},
+		"helper with zero":  {helped("/usr/lib/a\x00b"), "absolute path"},
+		"long helper":       {helped("/usr/" + strings.Repeat("a", 1024)), "absolute path"},
+		"root as helper":    {helped("/"), "more than the helpers"},
+		"usr as helper":     {helped("/usr"), "more than the helpers"},
+		"bin as helper":     {helped("/usr/bin"), "more than the helpers"},
+		"helper twice":      {helped("/usr/lib/gcc", "/usr/lib/gcc"), "twice"},
+		"too many helpers":  {helped(make([]string, 65)...), "most is 64"},
 		"too many programs": {policy.Config{Profiles: []policy.Profile{{Name: "x", Allow: many(600)}}}, "most is"},
 	} {
 		_, err := policy.New(c.cfg)
 		if cove.CodeOf(err) != cove.Invalid || !strings.Contains(cove.MessageOf(err), c.says) {
 			t.Errorf("%s: got %v, want invalid with %q", name, err, c.says)
+		}
+	}
+}
+
+func helped(paths ...string) policy.Config {
+	return policy.Config{Profiles: []policy.Profile{{Name: "x", Allow: []string{"git"}, Helpers: paths}}}
+}
+
+// TestProgramsOfADecision: whatever starts something in a session under a
+// profile carries what the kernel may let it execute.
+func TestProgramsOfADecision(t *testing.T) {
+	p, err := policy.New(policy.Config{Profiles: []policy.Profile{{
+		Name: "x", Allow: []string{"git", "cat", "bash"}, Ask: []string{"cp"}, Deny: []string{"rm"}, Helpers: []string{"/usr/lib/git-core", "/usr/lib/gcc/cc1"},
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &cove.Programs{Names: []string{"bash", "cat", "cp", "git"}, Helpers: []string{"/usr/lib/gcc/cc1", "/usr/lib/git-core"}}
+	for _, verb := range []cove.Verb{cove.ProcessExec, cove.ProcessStart, cove.TrialRun, cove.ContextRun, cove.ContextOpen, cove.ContextRestart} {
+		a := root(verb)
+		a.Session = &cove.Session{Spec: cove.Spec{Policy: "x"}}
+		a.Exec, a.Code = &cove.ExecRequest{Line: "cat a; cp a b"}, &cove.CodeRequest{Language: "bash", Code: "cat a"}
+		d := p.Decide(a)
+		if diff := cmp.Diff(want, d.Programs); d.Effect == cove.Deny || diff != "" {
+			t.Errorf("%s: %+v %s", verb, d, diff)
+		}
+		a.Session.Spec.Policy = ""
+		if d := p.Decide(a); d.Programs != nil {
+			t.Errorf("%s without a policy: %+v", verb, d.Programs)
+		}
+		a.Session.Spec.Policy = "gone"
+		if d := p.Decide(a); d.Effect != cove.Deny && (d.Programs == nil || len(d.Programs.Names)+len(d.Programs.Helpers) > 0) {
+			t.Errorf("%s under a policy that is gone: %+v", verb, d.Programs)
 		}
 	}
 }
@@ -300,7 +344,7 @@ func TestAskAndLimits(t *testing.T) {
 	} {
 		a := root(cove.ProcessExec)
 		a.Exec = &cove.ExecRequest{Line: line}
-		if diff := cmp.Diff(want, p.Decide(a)); diff != "" {
+		if diff := cmp.Diff(want, p.Decide(a), cmpopts.IgnoreFields(cove.Decision{}, "Programs")); diff != "" {
 			t.Errorf("%q: %s", line, diff)
 		}
 	}

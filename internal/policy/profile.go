@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -20,6 +21,9 @@ type Profile struct {
 	Deny []string `json:"deny,omitempty"`
 	// Ask names programs and builtins that may run once a person has agreed.
 	Ask []string `json:"ask,omitempty"`
+	// Helpers are absolute paths of programs, or directories of programs, that
+	// listed programs start themselves. No command can name them.
+	Helpers []string `json:"helpers,omitempty"`
 	// Limits bound every command under the profile.
 	Limits cove.Limits `json:"limits,omitzero"`
 }
@@ -39,6 +43,8 @@ func AgentBash() Profile {
 const (
 	maxProfileNames = 512
 	maxProgramName  = 64
+	maxHelpers      = 64
+	maxHelperPath   = 1024
 )
 
 var (
@@ -75,7 +81,37 @@ func (p Profile) Validate() error {
 			in[name] = l.field
 		}
 	}
+	return p.validHelpers()
+}
+
+func (p Profile) validHelpers() error {
+	if n := len(p.Helpers); n > maxHelpers {
+		return cove.InvalidField("policy.helpers", "profile %s has %d helpers; the most is %d; name a directory instead of its files", p.Name, n, maxHelpers)
+	}
+	for i, path := range p.Helpers {
+		switch {
+		case len(path) > maxHelperPath || !filepath.IsAbs(path) || filepath.Clean(path) != path || strings.ContainsRune(path, 0):
+			return cove.InvalidField("policy.helpers", "profile %s: %.80q is not the path of a helper; write an absolute path without . and .., such as /usr/lib/git-core", p.Name, path)
+		case strings.Count(path, "/") < 2 || slices.Contains(binaries, path+"/"):
+			return cove.InvalidField("policy.helpers", "profile %s: %.80q holds more than the helpers of one program; name a file or directory below it", p.Name, path)
+		case slices.Contains(p.Helpers[:i], path):
+			return cove.InvalidField("policy.helpers", "profile %s has %.80q twice; write it once", p.Name, path)
+		}
+	}
 	return nil
+}
+
+// Executables returns what the kernel may let commands under the profile
+// execute: the names of the programs that it allows or asks about, and its
+// helpers. Both are sorted.
+func (p Profile) Executables() (names, helpers []string) {
+	for _, name := range slices.Concat(p.Allow, p.Ask) {
+		if !slices.Contains(p.Deny, name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names, slices.Sorted(slices.Values(p.Helpers))
 }
 
 func validProgram(profile, field, name string) error {
@@ -93,6 +129,7 @@ type list struct {
 	name             string
 	allow, deny, ask map[string]bool
 	limits           cove.Limits
+	programs         *cove.Programs
 }
 
 func newList(p Profile) *list {
@@ -103,7 +140,11 @@ func newList(p Profile) *list {
 		}
 		return m
 	}
-	return &list{name: p.Name, allow: set(p.Allow), deny: set(p.Deny), ask: set(p.Ask), limits: p.Limits}
+	names, helpers := p.Executables()
+	return &list{
+		name: p.Name, allow: set(p.Allow), deny: set(p.Deny), ask: set(p.Ask), limits: p.Limits,
+		programs: &cove.Programs{Names: names, Helpers: helpers},
+	}
 }
 
 // binaries are the folders in which a program may be named by its path.
