@@ -31,6 +31,16 @@ type Command struct {
 	// User is who the program is, where the caller is somebody else beside: one of
 	// the caller's own ids. 0 leaves it as it is.
 	User int
+	// Confinement restricts the program and all that it starts; nil: nothing more
+	// than the caller itself.
+	Confinement *Confinement
+}
+
+// Confinement is a landlock ruleset and a system call filter. The program gets
+// no_new_privs, without which neither can be put up.
+type Confinement struct {
+	Ruleset int // a descriptor, which stays the caller's
+	Filter  []syscall.SockFilter
 }
 
 // Limit is a bound that the program cannot lift, unless it is privileged.
@@ -46,6 +56,7 @@ type Stage int
 const (
 	StageArguments   Stage = iota // the command itself is no good
 	StageFork                     // no process was made
+	StageConfinement              // landlock or the filter could not be put up
 	StageDescriptors              // a file could not be put in its place
 	StageSession                  // no session, or no group, of its own
 	StageTerminal                 // descriptor 0 is no terminal, or belongs to another session
@@ -56,7 +67,7 @@ const (
 	StageExec      // the program cannot be executed
 )
 
-var stageNames = [...]string{"arguments", "fork", "descriptors", "session", "terminal", "reaper", "limits", "user", "directory", "exec"}
+var stageNames = [...]string{"arguments", "fork", "confinement", "descriptors", "session", "terminal", "reaper", "limits", "user", "directory", "exec"}
 
 // String names the step.
 func (s Stage) String() string {
@@ -78,6 +89,9 @@ func (e *Error) Error() string { return "start: " + e.Stage.String() + ": " + e.
 // Unwrap returns the kernel's error.
 func (e *Error) Unwrap() error { return e.Errno }
 
+// maxFilter is the kernel's bound on the instructions of one filter.
+const maxFilter = 4096
+
 // plan is a command in the form that the child can use: it may not allocate.
 type plan struct {
 	path, dir *byte
@@ -90,6 +104,9 @@ type plan struct {
 	reaper    bool
 	limits    []Limit
 	user      uintptr // 0 is the caller's
+	confined  bool
+	ruleset   uintptr
+	filter    syscall.SockFprog
 
 	handle int32 // written by the kernel
 
@@ -108,6 +125,13 @@ func (c *Command) plan() (*plan, error) {
 		reaper:   c.Reaper,
 		limits:   c.Limits,
 		user:     uintptr(max(c.User, 0)),
+	}
+	if k := c.Confinement; k != nil {
+		if len(k.Filter) == 0 || len(k.Filter) > maxFilter || k.Ruleset < 0 {
+			return nil, &Error{StageArguments, syscall.EINVAL}
+		}
+		p.confined, p.ruleset = true, uintptr(k.Ruleset)
+		p.filter = syscall.SockFprog{Len: uint16(len(k.Filter)), Filter: &k.Filter[0]} //nolint:gosec // bounded
 	}
 	for _, fd := range c.Files {
 		if fd < 0 {

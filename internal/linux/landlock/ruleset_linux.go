@@ -49,6 +49,9 @@ type Rule struct {
 // Ruleset says what is left to a process.
 type Ruleset struct {
 	Rules []Rule
+	// Handled are the rights that the rules are about: others stay as they are,
+	// except that [Move] is always among them. 0 means all that the kernel knows.
+	Handled Access
 	// Apart keeps the process from signaling processes outside, and from abstract
 	// unix sockets that were not made inside.
 	Apart bool
@@ -66,8 +69,11 @@ type attr struct {
 // ruleset wants refused, and names what it cannot.
 func (rs Ruleset) attributes(abi int) (a attr, uncovered []string) {
 	a.fs = uint64(allRights)
+	if rs.Handled != 0 {
+		a.fs = uint64(rs.Handled | Move)
+	}
 	without := func(since int, name string, field *uint64, bits uint64) {
-		if abi < since {
+		if abi < since && *field&bits != 0 {
 			*field &^= bits
 			uncovered = append(uncovered, name)
 		}
