@@ -19,6 +19,10 @@ type Command struct {
 	Stderr io.Writer
 	TTY    *WindowSize // not nil means a terminal
 	Limits Limits
+	// Programs, where it is not nil, is all that the program and what it starts may
+	// execute, and with them the sandbox's bash, which runs lines. It is enforced where
+	// Isolation.Policy is Hard, and nothing looks at it elsewhere.
+	Programs *Programs
 
 	// Keep names a program that is to outlive the process that starts it, where
 	// the sandbox is a Resumer; it is new in its sandbox, at most 64 letters,

@@ -63,6 +63,9 @@ type Isolation struct {
 	PIDs     Enforcement `json:"pids"`
 	Disk     Enforcement `json:"disk"`
 	Files    Enforcement `json:"files"`
+	// Policy says what keeps programs that the command policy does not list from
+	// running: the kernel, or only the check of each command before it starts.
+	Policy Enforcement `json:"policy"`
 }
 
 // Of returns how far one limit holds; Absent for a limit that was never reported.

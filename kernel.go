@@ -156,6 +156,8 @@ type KernelSpec struct {
 	Warm bool
 	// Preload are modules to import ahead. One that is not there is no error.
 	Preload []string
+	// Programs is as in [Command].
+	Programs *Programs
 }
 
 // KernelRun is a piece of code for an interpreter. Its functions may be nil; the

@@ -101,6 +101,7 @@ func showLadder(w io.Writer, reports []cove.ProviderReport) error {
 	for _, l := range cove.LimitNames() {
 		head = append(head, strings.ToUpper(string(l)))
 	}
+	head = append(head, "POLICY")
 	rows := make([][]string, len(reports))
 	for i, r := range reports {
 		name, ready := r.Name, "yes"
@@ -117,6 +118,7 @@ func showLadder(w io.Writer, reports []cove.ProviderReport) error {
 		for _, l := range cove.LimitNames() {
 			rows[i] = append(rows[i], string(r.Capabilities.Isolation.Of(l)))
 		}
+		rows[i] = append(rows[i], string(cmp.Or(r.Capabilities.Isolation.Policy, cove.Absent)))
 	}
 	return table(w, head, rows)
 }

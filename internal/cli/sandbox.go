@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -303,6 +304,14 @@ func (a *app) getCommand() *cobra.Command {
 	}
 }
 
+// policyLine is the command policy of a session, and how far it is enforced.
+func policyLine(s *cove.Session) string {
+	if s.Spec.Policy == "" {
+		return ""
+	}
+	return s.Spec.Policy + ", " + string(cmp.Or(s.Isolation.Policy, cove.Absent))
+}
+
 func describe(w io.Writer, s *cove.Session) error {
 	network := string(s.Spec.Network.Mode)
 	if len(s.Spec.Network.Allow) > 0 {
@@ -323,7 +332,7 @@ func describe(w io.Writer, s *cove.Session) error {
 		{"network", network},
 		{"secrets", strings.Join(s.Spec.Network.Secrets, ", ")},
 		{"trial", string(s.Trial)},
-		{"policy", s.Spec.Policy},
+		{"policy", policyLine(s)},
 		{"project", s.Spec.Project},
 		{"user", s.Spec.User},
 		{"thread", s.Spec.Thread},

@@ -82,6 +82,7 @@ type Conn struct {
 	// Set by the answer to hello.
 	pid     int
 	version uint64 // that the agent speaks
+	lists   bool   // the agent can keep programs to a list
 
 	more uint64 // the last program that a greeting named, if there are more
 
@@ -151,7 +152,7 @@ func (c *Conn) greeted(r protocol.Reply) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.more == 0 {
-		c.pid, c.version, c.next = g.PID, g.Version, max(c.next, g.Highest)
+		c.pid, c.version, c.lists, c.next = g.PID, g.Version, g.Confines, max(c.next, g.Highest)
 	}
 	last := c.more
 	for _, k := range g.Kept {
@@ -190,6 +191,14 @@ func (c *Conn) Done() <-chan struct{} { return c.ended.Done() }
 
 // PID is the agent's number inside the sandbox.
 func (c *Conn) PID() int { return c.pid }
+
+// Policy says how far the sandbox holds [cove.Command.Programs].
+func (c *Conn) Policy() cove.Enforcement {
+	if c.lists {
+		return cove.Hard
+	}
+	return cove.Soft
+}
 
 // Close ends the connection, and with it the agent and all programs; an agent that
 // listens stays, with what is kept. Call it before ending the sandbox, so that

@@ -65,7 +65,9 @@
 // version 4 doors, and version 5 tag: in its lists and answers a file has an owner and
 // the attributes that there is room for, and before it a file is an Info alone. The
 // watches of version 6 tell a file that has another name from one that is gone, and
-// one with other attributes from one with other content.
+// one with other attributes from one with other content. Since version 7 a start or hold
+// can have a list of programs, to which landlock keeps the program and all that it
+// starts; the greeting says whether the agent's kernel has that.
 //
 // # Hosts
 //

@@ -22,6 +22,9 @@ func (c *Conn) Start(ctx context.Context, cmd cove.Command) (cove.Process, error
 	if err != nil {
 		return nil, err
 	}
+	if l := cmd.Programs; l != nil && c.lists {
+		req.Programs = &protocol.Programs{Names: l.Names, Helpers: l.Helpers, Offline: l.Offline}
+	}
 	if req.Keep, err = c.keepName(cmd); err != nil {
 		return nil, err
 	}

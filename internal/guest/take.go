@@ -29,8 +29,8 @@ func (c *Conn) Take(ctx context.Context, cmd cove.Command, plant func(context.Co
 	if err != nil {
 		return nil, err
 	}
-	if cmd.TTY != nil || cmd.Keep != "" || c.link.Relayed() {
-		return nil, cove.Errorf(cove.Unsupported, "a program that is put into a sandbox has neither a terminal nor a name")
+	if cmd.TTY != nil || cmd.Keep != "" || cmd.Programs != nil || c.link.Relayed() {
+		return nil, cove.Errorf(cove.Unsupported, "a program that is put into a sandbox has no terminal, no name and no list of programs")
 	}
 	p := c.program(cmd)
 	p.started = time.Now()

@@ -42,7 +42,7 @@ func (c *call) metrics(p params) (any, error) {
 		i, err := c.Isolation(c.ctx, c.who)
 		if err != nil { // who cannot tell promises nothing
 			i = cove.Isolation{
-				Boundary: cove.BoundaryNone, Network: cove.Absent, Memory: cove.Absent, CPU: cove.Absent, PIDs: cove.Absent, Disk: cove.Absent, Files: cove.Absent,
+				Boundary: cove.BoundaryNone, Network: cove.Absent, Memory: cove.Absent, CPU: cove.Absent, PIDs: cove.Absent, Disk: cove.Absent, Files: cove.Absent, Policy: cove.Absent,
 			}
 		}
 		answer["isolation"] = i

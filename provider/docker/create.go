@@ -217,6 +217,8 @@ func (p *Provider) settle(ctx context.Context, m *made, id cove.ID, spec cove.Sp
 	if spec.Network.Mode == cove.NetworkOpen {
 		isolation.Network = cove.Absent
 	}
+	isolation.Policy = m.conn.Policy()
+	p.policy.Store(&isolation.Policy)
 	s := p.box(m, id, note{Container: m.container, Volume: m.volume, Spec: spec, Isolation: isolation, Env: m.image.env, Memory: m.shape.resources.Memory})
 	err := p.writeNote(id, s.note)
 	if err == nil {

@@ -107,7 +107,8 @@ func (p *Provider) boundsOf(f *facts, info system.Info) {
 	}
 	f.bounds = cove.Isolation{
 		Boundary: cove.BoundaryNamespaces, Network: cove.Hard, Memory: hard(info.MemoryLimit), CPU: hard(info.CPUCfsQuota), PIDs: hard(info.PidsLimit),
-		Disk: cove.Hard, Files: hard(!f.podman), // Podman knows no bound on the files of a tmpfs
+		Policy: cove.Soft,                         // until an agent has seen the engine's kernel
+		Disk:   cove.Hard, Files: hard(!f.podman), // Podman knows no bound on the files of a tmpfs
 	}
 	if info.MemoryLimit && !info.SwapLimit {
 		f.bounds.Memory = cove.Soft
@@ -200,8 +201,12 @@ func (e *engine) look(ctx context.Context, name string) (image, error) {
 
 // capabilities is the report of what is known.
 func (p *Provider) capabilities(f *facts) cove.Capabilities {
+	bounds := f.bounds
+	if policy := p.policy.Load(); policy != nil {
+		bounds.Policy = *policy
+	}
 	c := cove.Capabilities{
-		Ready: f.why == "", Why: f.why, Remedy: f.remedy, Isolation: f.bounds,
+		Ready: f.why == "", Why: f.why, Remedy: f.remedy, Isolation: bounds,
 		Workspaces: map[cove.WorkspaceKind]cove.Quota{
 			cove.WorkspaceMemory: {Bytes: f.bounds.Disk, Files: f.bounds.Files},
 			cove.WorkspaceDisk:   f.disk.quota(),

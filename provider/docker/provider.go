@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/moby/moby/client"
@@ -40,6 +41,8 @@ type Provider struct {
 	filling  sync.Mutex // held while the agent is brought to the engine
 	sweeping sync.Mutex
 	swept    bool // guarded by sweeping; what an earlier process left is gone
+
+	policy atomic.Pointer[cove.Enforcement] // as the agent of a container said; nil before the first
 
 	left map[string]string // guarded by mu: containers that were to be removed and could not be, with their volumes
 }

@@ -47,7 +47,7 @@ func (p *Provider) caps() cove.Capabilities {
 		Ready: true,
 		Isolation: cove.Isolation{
 			Boundary: cove.BoundaryRemote, Network: cove.Hard,
-			Memory: cove.Absent, CPU: cove.Absent, PIDs: cove.Absent, Disk: cove.Absent, Files: cove.Absent,
+			Memory: cove.Absent, CPU: cove.Absent, PIDs: cove.Absent, Disk: cove.Absent, Files: cove.Absent, Policy: cove.Soft,
 		},
 		Workspaces: map[cove.WorkspaceKind]cove.Quota{
 			cove.WorkspaceMemory: {Bytes: cove.Absent, Files: cove.Absent},

@@ -82,7 +82,7 @@ func (s *sandbox) enter(ctx context.Context, fresh bool) error {
 		conn.Leave()
 		return notFound(s.id)
 	}
-	s.conn = conn
+	s.conn, s.rec.Isolation.Policy = conn, conn.Policy()
 	s.ended.Go(func() { s.mourn(conn) })
 	return nil
 }

@@ -72,7 +72,7 @@ func (c Config) withDefaults() Config {
 	if c.Isolation == (cove.Isolation{}) {
 		c.Isolation = cove.Isolation{
 			Boundary: cove.BoundaryNone, Network: cove.Hard, Memory: cove.Hard,
-			CPU: cove.Hard, PIDs: cove.Hard, Disk: cove.Hard, Files: cove.Hard,
+			CPU: cove.Hard, PIDs: cove.Hard, Disk: cove.Hard, Files: cove.Hard, Policy: cove.Soft,
 		}
 	}
 	if c.World == nil {

@@ -126,7 +126,7 @@ func (h *hostSide) capabilities() cove.Capabilities {
 		Isolation: cove.Isolation{
 			Boundary: cove.BoundaryUserKernel, Network: cove.Hard,
 			Memory: hard(errors.Join(has.Memory, has.Swap), cove.Soft), CPU: hard(has.CPU, cove.Absent), PIDs: cove.Hard,
-			Disk: cove.Hard, Files: cove.Hard,
+			Disk: cove.Hard, Files: cove.Hard, Policy: cove.Soft, // gVisor has no landlock
 		},
 		Workspaces: map[cove.WorkspaceKind]cove.Quota{cove.WorkspaceMemory: {Bytes: cove.Hard, Files: cove.Hard}},
 		Networks:   networks,

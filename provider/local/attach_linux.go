@@ -121,6 +121,7 @@ func (p *Provider) takeUp(ctx context.Context, id cove.ID, b *heldBox) (*sandbox
 	}
 	s.conn = conn
 	s.agent, _ = conn.(*guest.Conn)
+	s.isolation.Policy = s.agent.Policy()
 	if err := s.agent.Reconcile(ctx); err != nil {
 		_ = conn.Close()
 		return nil, err

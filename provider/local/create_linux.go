@@ -165,6 +165,9 @@ func (p *Provider) settle(ctx context.Context, m *made, conn inside, id cove.ID,
 		s.conn, err = m.connect(ctx, opts)
 	}
 	s.agent, _ = s.conn.(*guest.Conn)
+	if s.agent != nil {
+		s.isolation.Policy = s.agent.Policy()
+	}
 	if err == nil {
 		err = s.hold(ctx, spec)
 	}

@@ -113,7 +113,7 @@ func (h *hostSide) look() cove.Capabilities {
 		Isolation: cove.Isolation{
 			Boundary: cove.BoundaryNamespaces, Network: cove.Hard,
 			Memory: hard(errors.Join(has.Memory, has.Swap)), CPU: hard(has.CPU), PIDs: hard(h.countsProcesses(has)),
-			Disk: cove.Hard, Files: cove.Hard,
+			Disk: cove.Hard, Files: cove.Hard, Policy: policy(),
 		},
 		Workspaces: map[cove.WorkspaceKind]cove.Quota{cove.WorkspaceMemory: {Bytes: cove.Hard, Files: cove.Hard}},
 		Networks:   networks,
@@ -147,6 +147,16 @@ func (h *hostSide) look() cove.Capabilities {
 		c.Powers = append(c.Powers, cove.PowerAttach, cove.PowerResume)
 	}
 	return c
+}
+
+// policy is how far a sandbox of this host holds a list of programs. The agent of each
+// sandbox looks closer.
+func policy() cove.Enforcement {
+	const movesFiles = 2 // the version of landlock that programs can live with
+	if abi, err := landlock.ABI(); err != nil || abi < movesFiles {
+		return cove.Soft
+	}
+	return cove.Hard
 }
 
 // countsProcesses returns nil where the kernel bounds the processes of a sandbox:

@@ -46,7 +46,7 @@ func (p *Provider) capabilities(t transport, fence *cove.Isolation) cove.Capabil
 	c := cove.Capabilities{
 		Ready: true,
 		Isolation: cove.Isolation{
-			Boundary: cove.BoundaryMicroVM, Network: network, Memory: cove.Hard, CPU: cove.Hard, PIDs: cove.Hard, Disk: cove.Hard, Files: cove.Hard,
+			Boundary: cove.BoundaryMicroVM, Network: network, Memory: cove.Hard, CPU: cove.Hard, PIDs: cove.Hard, Disk: cove.Hard, Files: cove.Hard, Policy: cove.Soft,
 		},
 		Workspaces: map[cove.WorkspaceKind]cove.Quota{
 			cove.WorkspaceMemory: {Bytes: cove.Hard, Files: cove.Hard},
@@ -67,7 +67,7 @@ func (p *Provider) capabilities(t transport, fence *cove.Isolation) cove.Capabil
 	}
 	// Nobody is root there: what only root can bound is bounded as that server does it.
 	c.Isolation = cove.Isolation{
-		Boundary: fence.Boundary, Network: network, Memory: fence.Memory, CPU: fence.CPU, PIDs: cove.Absent, Disk: cove.Absent, Files: cove.Absent,
+		Boundary: fence.Boundary, Network: network, Memory: fence.Memory, CPU: fence.CPU, PIDs: cove.Absent, Disk: cove.Absent, Files: cove.Absent, Policy: cove.Soft,
 	}
 	c.Workspaces = map[cove.WorkspaceKind]cove.Quota{cove.WorkspaceMemory: {Bytes: cove.Absent, Files: cove.Absent}}
 	c.Notes = append(c.Notes, "the server is Cove: its settings bound processes and workspaces, programs are the user of the agent and can end it, and what ran is lost then")

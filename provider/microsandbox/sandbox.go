@@ -58,7 +58,11 @@ func (s *sandbox) ID() cove.ID { return s.id }
 
 // Isolation implements [cove.Sandbox].
 func (s *sandbox) Isolation() cove.Isolation {
-	return s.p.capabilities(s.t, s.rec.Fence).For(s.rec.Spec.Workspace.Kind)
+	i := s.p.capabilities(s.t, s.rec.Fence).For(s.rec.Spec.Workspace.Kind)
+	if c, err := s.live(); c != nil && err == nil {
+		i.Policy = c.Policy()
+	}
+	return i
 }
 
 // dir is where our things are inside.

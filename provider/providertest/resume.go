@@ -11,6 +11,7 @@ import (
 
 func resumeTests() []test {
 	return []test{
+		{"keeps_to_its_list", keptUnderAList},
 		{"output_is_complete_from_the_first_byte", resumeOutput},
 		{"programs_are_listed_with_their_notes", resumeKept},
 		{"ended_meanwhile", resumeEnded},
@@ -50,7 +51,7 @@ func (e *env) keep(s cove.Sandbox, keep string, cmd cove.Command) *keptProgram {
 	e.Helper()
 	cmd.Keep = keep
 	return &keptProgram{e.connected(func(c cove.Command) (cove.Process, error) {
-		c.Argv, c.TTY, c.Keep, c.Note = cmd.Argv, cmd.TTY, cmd.Keep, cmd.Note
+		c.Argv, c.TTY, c.Keep, c.Note, c.Programs = cmd.Argv, cmd.TTY, cmd.Keep, cmd.Note, cmd.Programs
 		return s.Start(e.ctx(), c)
 	}), keep}
 }

@@ -44,6 +44,7 @@ func groups() []group {
 		{"terminal", terminalTests()},
 		{"concurrency", concurrencyTests()},
 		{"isolation", isolationTests()},
+		{"programs", programTests()},
 		{"escape", escapeTests()},
 		{"usage", usageTests()},
 		{"powers", powerTests()},

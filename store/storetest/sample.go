@@ -60,7 +60,7 @@ func fullSession(id cove.ID) *cove.Session {
 		Provider: "local", Trial: cove.TrialLost,
 		Isolation: cove.Isolation{
 			Boundary: cove.BoundaryNamespaces, Network: cove.Hard, Memory: cove.Hard,
-			CPU: cove.Soft, PIDs: cove.Hard, Disk: cove.Soft, Files: cove.Absent,
+			CPU: cove.Soft, PIDs: cove.Hard, Disk: cove.Soft, Files: cove.Absent, Policy: cove.Hard,
 		},
 		Instead: "gvisor", Node: "n1", Memory: cove.GiB, CreatedAt: epoch, LastActivity: epoch.Add(time.Second),
 		ExpiresAt: epoch.Add(time.Hour), EndedAt: epoch.Add(2 * time.Hour), Archived: true, ArchiveSize: 3 * cove.MiB, LastPID: 42, Counted: []cove.PID{7, 9},

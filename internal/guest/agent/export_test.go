@@ -30,3 +30,8 @@ var (
 	ParseUse = parseUse
 	Gap      = gap
 )
+
+// Needs are the files that a file with this beginning needs.
+func Needs(begin []byte, dirs ...string) []string {
+	return (&executables{dirs: dirs}).needs(begin)
+}

@@ -14,6 +14,17 @@ import (
 // defaultPath is searched where the environment has no PATH.
 const defaultPath = "/usr/local/bin:/usr/bin:/bin"
 
+// searchPath is the PATH of an environment.
+func searchPath(env []string) []string {
+	list := defaultPath
+	for _, e := range env {
+		if v, ok := strings.CutPrefix(e, "PATH="); ok {
+			list = v
+		}
+	}
+	return strings.Split(list, ":")
+}
+
 // lookPath finds a program as a shell does: a name with a slash is what it is,
 // others are searched in the PATH of the program's own environment.
 func lookPath(name, dir string, env []string) (string, error) {
@@ -23,14 +34,8 @@ func lookPath(name, dir string, env []string) (string, error) {
 	if strings.Contains(name, "/") {
 		return name, nil
 	}
-	list := defaultPath
-	for _, e := range env {
-		if v, ok := strings.CutPrefix(e, "PATH="); ok {
-			list = v
-		}
-	}
 	why := unix.ENOENT
-	for d := range strings.SplitSeq(list, ":") {
+	for _, d := range searchPath(env) {
 		file := path.Join(d, name)
 		if !path.IsAbs(file) {
 			file = path.Join(dir, d, name)

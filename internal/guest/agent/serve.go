@@ -38,6 +38,7 @@ type server struct {
 	in    atomic.Int32 // and those that the host made
 
 	berths berths
+	lists  confinements
 
 	// highest is the largest id of the hosts so far; only who receives looks at it.
 	highest uint64
@@ -197,7 +198,7 @@ func closeStreams(m *protocol.Message) {
 // hello answers a host. The second one finds nothing of the first but what is
 // kept.
 func (s *server) hello(m *protocol.Message) {
-	g := protocol.Greeting{Version: protocol.Version, PID: os.Getpid(), Proc: forkexec.Probe() == nil}
+	g := protocol.Greeting{Version: protocol.Version, PID: os.Getpid(), Proc: forkexec.Probe() == nil, Confines: confines()}
 	answer := func() {
 		// No end may be told in between: the host would not know whose it is.
 		s.procs.Lock()

@@ -73,14 +73,17 @@ func (s *server) start(m *protocol.Message) {
 
 // launch forks and answers that it did.
 func (s *server) launch(p *program, req *protocol.Start, files [3]int, attached []*protocol.Stream) error {
-	path, err := lookPath(req.Argv[0], req.Dir, req.Env)
+	path, confined, err := s.resolve(req)
 	if err != nil {
 		return err
+	}
+	if confined != nil {
+		defer func() { _ = unix.Close(confined.Ruleset) }()
 	}
 	c := forkexec.Command{
 		Path: path, Argv: req.Argv, Env: req.Env, Dir: req.Dir, Files: files[:],
 		Group: true, Terminal: p.tty >= 0, Reaper: true, Limits: []forkexec.Limit{s.files},
-		User: s.user,
+		User: s.user, Confinement: confined,
 	}
 	if n := req.Processes; n > 0 {
 		most := uint64(n)
@@ -119,6 +122,24 @@ func (s *server) launch(p *program, req *protocol.Start, files [3]int, attached 
 		s.procs.Unlock()
 	}
 	return nil
+}
+
+// resolve finds the executable of a request, and what the request's list means.
+func (s *server) resolve(req *protocol.Start) (string, *forkexec.Confinement, error) {
+	if req.Programs == nil {
+		path, err := lookPath(req.Argv[0], req.Dir, req.Env)
+		return path, nil, err
+	}
+	c, err := s.lists.of(req.Programs, req.Env)
+	if err != nil {
+		return "", nil, err
+	}
+	path, err := c.find(req.Argv[0])
+	if err != nil {
+		return "", nil, err
+	}
+	confined, err := c.open()
+	return path, confined, err
 }
 
 // ownThreads is how many threads we have, which the kernel counts with the

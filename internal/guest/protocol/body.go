@@ -56,6 +56,9 @@ type Greeting struct {
 	Highest uint64 // of the ids that earlier hosts used; 0 if there was none
 	Kept    []Kept // in the order of their ids
 	More    bool   // there are more
+	// Confines says that the agent can keep programs to a list of executables; since
+	// version 7.
+	Confines bool
 }
 
 // Kept is a program that outlives its host.
@@ -83,6 +86,9 @@ func (g Greeting) Encode() []byte {
 		e.Int(k.Wall)
 	}
 	e.Bool(g.More)
+	if g.Version >= Lists {
+		e.Bool(g.Confines)
+	}
 	return e.Bytes()
 }
 
@@ -105,6 +111,9 @@ func DecodeGreeting(b []byte) (Greeting, error) {
 		g.Kept = append(g.Kept, k)
 	}
 	g.More = d.Bool()
+	if g.Version >= Lists {
+		g.Confines = d.Bool()
+	}
 	return g, d.End()
 }
 
@@ -119,8 +128,9 @@ const (
 	Stderr
 	Merged // stderr goes where stdout goes
 	TTY    // none is attached: the agent makes a terminal and attaches it to the reply
+	listed // the request has Programs
 
-	allStdio = Stdin | Stdout | Stderr | Merged | TTY
+	allStdio = Stdin | Stdout | Stderr | Merged | TTY | listed
 )
 
 // Start asks for a program.
@@ -134,6 +144,16 @@ type Start struct {
 	Processes uint32
 	// Keep names a program that outlives its host; "" is one that does not.
 	Keep string
+	// Programs, if it is not nil, is all that the program and what it starts may
+	// execute. An agent that cannot enforce it fails the request.
+	Programs *Programs
+}
+
+// Programs is a list of executables.
+type Programs struct {
+	Names   []string // found in the directories of PATH that the sandbox's user cannot write to
+	Helpers []string // absolute paths of files, or of directories with all below
+	Offline bool     // sockets of the internet families are refused
 }
 
 // Hold asks for a program whose streams the agent holds, so that it can be found
@@ -178,11 +198,20 @@ func (s Start) Encode() []byte {
 	e.List(s.Argv)
 	e.List(s.Env)
 	e.Text(s.Dir)
-	e.b = append(e.b, byte(s.Stdio))
+	stdio := s.Stdio &^ listed
+	if s.Programs != nil {
+		stdio |= listed
+	}
+	e.b = append(e.b, byte(stdio))
 	e.Uint(uint64(s.Cols))
 	e.Uint(uint64(s.Rows))
 	e.Uint(uint64(s.Processes))
 	e.Text(s.Keep)
+	if p := s.Programs; p != nil {
+		e.List(p.Names)
+		e.List(p.Helpers)
+		e.Bool(p.Offline)
+	}
 	return e.Bytes()
 }
 
@@ -198,6 +227,10 @@ func decodeStart(d *Decoder) Start {
 	s.Cols, s.Rows = uint16(d.UpTo(0xffff)), uint16(d.UpTo(0xffff)) //nolint:gosec // bounded
 	s.Processes = uint32(d.UpTo(1<<32 - 1))                         //nolint:gosec // bounded
 	s.Keep = d.Text(MaxKeep)
+	if s.Stdio&listed != 0 {
+		s.Stdio &^= listed
+		s.Programs = &Programs{Names: d.List(MaxListed, MaxProgram), Helpers: d.List(MaxListed, MaxPath), Offline: d.Bool()}
+	}
 	if len(s.Argv) == 0 {
 		d.fail()
 	}

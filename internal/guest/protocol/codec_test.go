@@ -31,6 +31,7 @@ func codecs() map[string]codec {
 		"reply":    of(protocol.Reply{Errno: 2, Reason: protocol.ReasonExec, Text: "x", Body: []byte("b")}, protocol.DecodeReply),
 		"greeting": of(protocol.Greeting{Version: 1, PID: 7, Proc: true}, protocol.DecodeGreeting),
 		"start":    of(protocol.Start{Argv: []string{"a", ""}, Env: []string{"B=c"}, Dir: "/d", Stdio: protocol.Stdin | protocol.Stderr, Cols: 80, Rows: 24}, protocol.DecodeStart),
+		"listed":   of(protocol.Start{Argv: []string{"a"}, Env: []string{}, Stdio: protocol.Stdin, Programs: &protocol.Programs{Names: []string{"cat"}, Helpers: []string{"/usr/lib/git-core"}, Offline: true}}, protocol.DecodeStart),
 		"hold":     of(protocol.Hold{Start: protocol.Start{Argv: []string{"a"}, Env: []string{}, Keep: "k"}, Note: []byte("\x00n"), Most: 1 << 24}, protocol.DecodeHold),
 		"listen":   of(protocol.Listen{Ports: []uint16{80, 65535}, Names: true}, protocol.DecodeListen),
 		"accepted": of(protocol.Accepted{Address: [4]byte{127, 64, 0, 255}, Port: 443, Names: true}, protocol.DecodeAccepted),

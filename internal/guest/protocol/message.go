@@ -5,12 +5,13 @@ package protocol
 // speaks to older agents too, from Oldest on, and sends nothing that those do not
 // know.
 const (
-	Version = 6
+	Version = 7
 	Oldest  = 2 // without Whole
 	Whole   = 3 // trees have hard links, pipes, all bits of a mode, attributes and holes
 	Doors   = 4 // agents listen, and hold what is kept
 	Owners  = 5 // descriptions have owners and attributes, and files get attributes
 	Moves   = 6 // changes tell files that move, and those whose attributes change
+	Lists   = 7 // programs can be kept to a list of executables, and the greeting says whether
 )
 
 // What an agent's executable is besides, by its first argument.
@@ -50,6 +51,8 @@ const (
 	MaxArgs    = 128 << 10
 	MaxArg     = MaxBody
 	MaxKeep    = 64       // the name of a program that outlives its host
+	MaxProgram = 64       // a name in Programs
+	MaxListed  = 512      // of these
 	MaxKept    = 512      // such programs of one agent
 	KeptPage   = 100      // of these in one message
 	MaxNote    = 48 << 10 // what a host has held with such a program

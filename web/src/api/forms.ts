@@ -9,6 +9,7 @@ export interface Isolation {
   memory: Level;
   cpu: Level;
   pids: Level;
+  policy: Level;
   disk: Level;
   files: Level;
 }

@@ -13,7 +13,7 @@ import { Rows, type Column } from "../ui/rows";
 import { Scroll } from "../ui/scroll";
 import { Failure, Shown } from "../ui/states";
 
-const limits: Exclude<keyof Isolation, "boundary">[] = ["network", "memory", "cpu", "pids", "disk", "files"];
+const limits: Exclude<keyof Isolation, "boundary">[] = ["network", "memory", "cpu", "pids", "disk", "files", "policy"];
 
 export function Doctor() {
   const asked = useAsked((s) => get<{ items: ProviderReport[] }>("api/doctor", {}, s), []);

@@ -9,6 +9,7 @@ import type { TabProps } from "./sandbox";
 
 const enforced: [Exclude<keyof Isolation, "boundary">, string][] = [
   ["network", "What it may reach"], ["memory", "Memory"], ["cpu", "Processors"], ["pids", "Programs at once"], ["disk", "Bytes on disk"], ["files", "Number of files"],
+  ["policy", "Programs of the command policy"],
 ];
 
 const plainly: Record<Level, string> = {
@@ -23,7 +24,7 @@ export function Summary({ session: s }: TabProps) {
     network: s.spec.network?.mode === "allow" ? (s.spec.network.allow ?? []).join(", ") : s.spec.network?.mode === "open" ? "everything public" : "nothing",
     memory: limits.memory_limit === undefined ? "" : String(limits.memory_limit), cpu: limits.cpu_limit === undefined ? "" : String(limits.cpu_limit),
     pids: limits.pids_limit === undefined ? "" : String(limits.pids_limit),
-    disk: limits.workspace?.size_mb === undefined ? "" : `${limits.workspace.size_mb} MB`, files: limits.workspace?.files === undefined ? "" : String(limits.workspace.files),
+    disk: limits.workspace?.size_mb === undefined ? "" : `${limits.workspace.size_mb} MB`, files: limits.workspace?.files === undefined ? "" : String(limits.workspace.files), policy: s.spec.policy,
   };
   return (
     <div class="two">
