@@ -62,6 +62,16 @@ var mutations = []mutation{
 		"./internal/policy", "TestEvasions",
 	},
 	{
+		"the Landlock domain of a program under a command policy", "internal/guest/agent/start.go",
+		"User: s.user, Confinement: confined,", "User: s.user,",
+		"./internal/daemon", "TestUnlistedProgramsAreStopped",
+	},
+	{
+		"programs that a listed program cannot read", "internal/guest/agent/confine.go",
+		"slices.Contains(programDirs, at) {", "false {",
+		"./provider/local", "TestConformance/programs/others_do_not",
+	},
+	{
 		"the API key of a route", "internal/httpapi/api.go",
 		"if !to.open {", "if !to.open && to.pattern != \"/api/stats\" {",
 		"./internal/httpapi", "TestWithoutAKey",

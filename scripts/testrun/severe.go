@@ -42,10 +42,10 @@ var severe = []struct {
 	{
 		kind:     "a policy",
 		packages: []string{"internal/egress", "internal/policy", "internal/pypolicy", "internal/sqlpolicy"},
-		groups:   []string{"blocked", "egress", "grants", "network", "sql"},
+		groups:   []string{"blocked", "egress", "grants", "network", "programs", "sql"},
 		words: []string{
-			"asksaperson", "blocked", "ceiling", "closednetwork", "denied", "egress", "fallback", "grant", "importmodes", "onitswayout", "policy", "runnothing",
-			"testimports", "thoseofthelist",
+			"asksaperson", "blocked", "ceiling", "closednetwork", "denied", "egress", "fallback", "grant", "importmodes", "keepstoitslist", "onitswayout", "policy", "runnothing",
+			"testimports", "thoseofthelist", "unlistedprograms",
 		},
 	},
 	{
