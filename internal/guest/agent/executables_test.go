@@ -46,7 +46,11 @@ func TestNeeds(t *testing.T) {
 		{"a loader beyond the end", elf(after, 60, 1, "/ld.so"), nil},
 		{"a loader at the largest offset", elf(1<<64-1, 1<<64-1, 1, "/ld.so"), nil},
 		{"more headers than bytes", func() []byte { b := elf(after, 6, 0xffff, ""); b[elfHeader] = 1; return b }(), nil},
-		{"headers at the largest offset", func() []byte { b := elf(after, 6, 1, "/ld.so"); binary.LittleEndian.PutUint64(b[32:], 1<<64-8); return b }(), nil},
+		{"headers at the largest offset", func() []byte {
+			b := elf(after, 6, 1, "/ld.so")
+			binary.LittleEndian.PutUint64(b[32:], 1<<64-8)
+			return b
+		}(), nil},
 		{"cut off", []byte("\x7fELF\x02\x01"), nil},
 		{"a script", []byte("#! /bin/sh -e\nexit\n"), []string{"/bin/sh"}},
 		{"a script by env", []byte("#!/usr/bin/env -S A=1 node --x\n"), []string{"/usr/bin/env", "/usr/bin/node", "/opt/bin/node"}},
