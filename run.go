@@ -235,6 +235,10 @@ type RunAnswer struct {
 	Truncated bool     `json:"truncated,omitempty"`  // rows or bytes were cut
 	Loaded    bool     `json:"loaded,omitempty"`     // tables were loaded for it, and not there from before
 	Instead   string   `json:"instead_of,omitempty"` // the provider that was to run it and was not ready
+	// Confined says of Python whether the kernel kept the code from starting processes
+	// and from all files but its tables and a directory to write to, or whether only the
+	// sandbox stood around it.
+	Confined Enforcement `json:"confined,omitempty"`
 }
 
 // RunError says why a run failed, in one of the closed set of types.

@@ -2,8 +2,6 @@ package datarun
 
 import (
 	"context"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -12,8 +10,10 @@ import (
 	"github.com/cove-sandbox/cove/internal/duckdb"
 )
 
-// framePath begins the names of the files in which Parquet goes to Python.
-const framePath = "/tmp/.cove-table-"
+const (
+	framePath   = "/tmp/.cove-table-"   // begins the names of the files in which Parquet goes to Python
+	scratchPath = "/tmp/.cove-scratch-" // and those of the directories that Python may write to
+)
 
 // parquet are the sources that Python cannot read and the code may speak of.
 func (list sources) parquet(code string) sources {
@@ -83,10 +83,10 @@ func quoted(schema, name string) string {
 const forgetTime = 10 * time.Second
 
 // forget removes files from a session, which goes on without them.
-func forget(ctx context.Context, place cove.RunSandbox, paths map[*source]string) {
+func forget(ctx context.Context, place cove.RunSandbox, paths []string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), forgetTime)
 	defer cancel()
-	argv := append([]string{"rm", "-f", "--"}, slices.Collect(maps.Values(paths))...)
+	argv := append([]string{"rm", "-rf", "--"}, paths...)
 	if p, err := place.Start(ctx, cove.Command{Argv: argv, Dir: "/"}); err == nil {
 		_, _ = p.Wait(ctx) // what is left goes with the session
 	}

@@ -2,6 +2,8 @@ package datarun
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/cove-sandbox/cove"
@@ -38,9 +40,13 @@ func (t *task) interpret(ctx context.Context, place cove.RunSandbox, list source
 	if err != nil {
 		return err
 	}
+	var left []string // in a session, which goes on without it
 	defer func() {
 		if closing := i.Close(ctx); err == nil && closing != nil && t.q.Request.Session != "" {
 			err = cove.Wrap(cove.Unavailable, closing, "the interpreter of the run did not end")
+		}
+		if t.q.Request.Session != "" && len(left) > 0 {
+			forget(ctx, place, left)
 		}
 	}()
 	began = time.Now()
@@ -48,11 +54,9 @@ func (t *task) interpret(ctx context.Context, place cove.RunSandbox, list source
 		return err
 	}
 	r := t.q.Request
-	q := pyrun.Question{Code: r.Python, Timeout: r.Timeout, MaxRows: r.MaxRows, MaxOutput: r.MaxOutput, Memory: place.Memory}
+	q := pyrun.Question{Code: r.Python, Timeout: r.Timeout, MaxRows: r.MaxRows, MaxOutput: r.MaxOutput, Memory: place.Memory, Scratch: scratchPath + string(cove.NewID())}
 	frames, err := t.frames(ctx, place, list.parquet(r.Python))
-	if len(frames) > 0 && r.Session != "" {
-		defer forget(ctx, place, frames)
-	}
+	left = slices.AppendSeq([]string{q.Scratch}, maps.Values(frames))
 	if err != nil {
 		return err
 	}

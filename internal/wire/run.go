@@ -76,6 +76,8 @@ type Run struct {
 	Loaded    bool     `json:"loaded,omitempty" jsonschema:"tables were loaded for it and not there from before"`
 	InsteadOf string   `json:"instead_of,omitempty" jsonschema:"the provider that was to run it and was not ready"`
 
+	Confined cove.Enforcement `json:"confined,omitempty" jsonschema:"how far the kernel kept Python from processes and from files other than its tables: hard, or soft where the sandbox alone stood around it"`
+
 	Decision *cove.RunDecision `json:"decision,omitempty" jsonschema:"what policy made of it"`
 	Timings  *RunTimings       `json:"timings,omitempty"`
 	Request  RunRequest        `json:"request"`
@@ -118,7 +120,7 @@ func RunOf(r *cove.Run) Run {
 	if a := r.Answer; a != nil {
 		w.Status, w.RowCount, w.ExecTimeMS, w.Stdout, w.Stderr = a.Status, a.RowCount, in(a.Wall, time.Millisecond), a.Stdout, a.Stderr
 		w.Error, w.Provider = a.Error, a.Provider
-		w.Types, w.Truncated, w.Loaded, w.InsteadOf = a.Types, a.Truncated, a.Loaded, a.Instead
+		w.Types, w.Truncated, w.Loaded, w.InsteadOf, w.Confined = a.Types, a.Truncated, a.Loaded, a.Instead, a.Confined
 		w.Columns = append(w.Columns, a.Columns...)
 		w.Rows = append(w.Rows, a.Rows...)
 	}
@@ -139,7 +141,7 @@ func (w Run) Cove() (*cove.Run, error) {
 		r.Answer = &cove.RunAnswer{
 			Status: w.Status, Columns: w.Columns, Rows: w.Rows, RowCount: w.RowCount, Wall: of(w.ExecTimeMS, time.Millisecond),
 			Stdout: w.Stdout, Stderr: w.Stderr, Error: w.Error, Provider: w.Provider,
-			Types: w.Types, Truncated: w.Truncated, Loaded: w.Loaded, Instead: w.InsteadOf,
+			Types: w.Types, Truncated: w.Truncated, Loaded: w.Loaded, Instead: w.InsteadOf, Confined: w.Confined,
 		}
 	}
 	return r, nil

@@ -6,7 +6,7 @@ import (
 	"github.com/cove-sandbox/cove"
 )
 
-// resultType is the form in which values.py tells a result.
+// resultType is the form in which confine.py and values.py tell something.
 const resultType = "application/vnd.cove.run+json"
 
 // Bounds on what a sandbox may say.
@@ -47,6 +47,16 @@ func (r *run) take(values []cove.Rich) *cove.RunError {
 	if len(t.Types) > 0 {
 		a.Types = t.Types
 	}
+	return nil
+}
+
+// takeConfined checks what the interpreter says before it runs any code of a caller.
+func (r *run) takeConfined(values []cove.Rich) *cove.RunError {
+	var said struct{ Confined cove.Enforcement }
+	if len(values) != 1 || json.Unmarshal([]byte(values[0][resultType]), &said) != nil || said.Confined != cove.Hard && said.Confined != cove.Soft {
+		return &cove.RunError{Type: cove.RunInternalError, Message: "the code was not run, because the interpreter does not say whether the kernel confines it"}
+	}
+	r.result.Answer.Confined = said.Confined
 	return nil
 }
 

@@ -15,6 +15,7 @@ type asked struct {
 	Tables   []askedTable `json:"tables"`
 	MaxRows  int          `json:"max_rows"`
 	MaxBytes int64        `json:"max_bytes"`
+	Scratch  string       `json:"scratch"`
 }
 
 type askedTable struct {
@@ -27,9 +28,9 @@ type askedTable struct {
 	Named   bool     `json:"named"` // the code seems to speak of it
 }
 
-// prelude is the code that loads tables. A text of JSON is one of Python, too.
+// prelude is the code that loads tables and confines the interpreter. A text of JSON is one of Python, too.
 func prelude(q Question) (string, error) {
-	a := asked{Tables: []askedTable{}, MaxRows: q.MaxRows, MaxBytes: int64(q.MaxOutput)}
+	a := asked{Tables: []askedTable{}, MaxRows: q.MaxRows, MaxBytes: int64(q.MaxOutput), Scratch: q.Scratch}
 	for _, t := range q.Tables {
 		file := t.File
 		if file == "" {
@@ -42,7 +43,7 @@ func prelude(q Question) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for i, text := range []string{tablesPy + ask.FramePython + valuesPy, string(data)} {
+	for i, text := range []string{tablesPy + ask.FramePython + confinePy + valuesPy, string(data)} {
 		literal, err := json.Marshal(text)
 		if err != nil {
 			return "", err

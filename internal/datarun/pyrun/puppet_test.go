@@ -55,6 +55,9 @@ func (p *puppet) Run(_ context.Context, run cove.KernelRun) (*cove.CodeResult, e
 // fine is a step without anything to say.
 func fine() step { return ended("", "", 0) }
 
+// loaded is the first step of an interpreter that is confined.
+func loaded() step { return says(`{"confined": "hard"}`) }
+
 // ended is a step that ended with an error, or without one.
 func ended(name, value string, line int) step {
 	r := &cove.CodeResult{}
@@ -86,6 +89,7 @@ func (p *puppet) ask(t *testing.T) (*pyrun.Result, error) {
 func TestMapping(t *testing.T) {
 	const (
 		memory = "the code needs more than the 512 MB of memory that this session has"
+		unsaid = "the code was not run, because the interpreter does not say whether the kernel confines it"
 		forged = "the interpreter's answer cannot be understood: the code may have changed what tells its result"
 	)
 	cell := `["` + strings.Repeat("x", 600) + `"]`
@@ -99,29 +103,32 @@ func TestMapping(t *testing.T) {
 		"loading is killed":         {[]step{how(ended("KernelDied", "gone", 0), cove.OutOfMemory)}, cove.RunPythonFailed, memory},
 		"loading takes too long":    {[]step{how(ended("TimeoutError", "", 0), cove.TimedOut)}, cove.RunTimeout, "loading the tables took longer than 1m0s"},
 		"there is no pandas":        {[]step{ended("ModuleNotFoundError", "No module named 'pandas'", 1)}, cove.RunUnavailable, "the Python of this template cannot load pandas (No module named 'pandas'): use a template with pandas, such as data"},
+		"the kernel refuses":        {[]step{ended("Unconfined", "no", 0)}, cove.RunUnavailable, "the code was not run, because the kernel could not confine it: no"},
+		"nothing is said of it":     {[]step{fine()}, cove.RunInternalError, unsaid},
+		"something else is said":    {[]step{says(`{"confined": "none"}`)}, cove.RunInternalError, unsaid},
 		"a table is bad":            {[]step{ended("TableProblem", "a.csv is empty", 0)}, cove.RunInvalidInput, "a.csv is empty"},
-		"the code raises":           {[]step{fine(), ended("ValueError", "no", 3)}, cove.RunPythonFailed, "ValueError: no (line 3)"},
-		"the code says little":      {[]step{fine(), ended("KeyboardInterrupt", "", 0)}, cove.RunPythonFailed, "KeyboardInterrupt"},
-		"the code says much":        {[]step{fine(), ended("E", strings.Repeat("x", 5000), 0)}, cove.RunPythonFailed, "E: " + strings.Repeat("x", 2000) + "…"},
-		"the code is no code":       {[]step{fine(), ended("IndentationError", "unexpected indent (<cell 2>, line 2)", 2)}, cove.RunPythonFailed, "Python syntax error: unexpected indent (line 2)"},
-		"the code has no place":     {[]step{fine(), ended("SyntaxError", "it has null bytes", 0)}, cove.RunPythonFailed, "Python syntax error: it has null bytes"},
-		"the code takes too long":   {[]step{fine(), how(ended("TimeoutError", "", 0), cove.TimedOut)}, cove.RunTimeout, "the run took longer than 10s"},
-		"the code needs memory":     {[]step{fine(), ended("_ArrayMemoryError", "no", 2)}, cove.RunPythonFailed, memory},
-		"the code is killed":        {[]step{fine(), how(ended("KernelDied", "it is gone", 0), cove.Signaled)}, cove.RunPythonFailed, "it is gone"},
-		"the result breaks":         {[]step{fine(), fine(), ended("KeyError", "'x'", 1)}, cove.RunPythonFailed, "the result cannot be told: KeyError: 'x'"},
-		"the result is no table":    {[]step{fine(), fine(), ended("Wrong", "result_df is a list", 1)}, cove.RunPythonFailed, "result_df is a list"},
-		"the result needs memory":   {[]step{fine(), fine(), ended("MemoryError", "", 0)}, cove.RunPythonFailed, memory},
-		"the result takes too long": {[]step{fine(), fine(), how(ended("TimeoutError", "", 0), cove.TimedOut)}, cove.RunTimeout, "the run took longer than 10s"},
-		"no result":                 {[]step{fine(), fine(), fine()}, cove.RunInternalError, forged},
-		"no JSON":                   {[]step{fine(), fine(), says("hello")}, cove.RunInternalError, forged},
-		"another form":              {[]step{fine(), fine(), says(`{"rows": 1}`)}, cove.RunInternalError, forged},
-		"a problem":                 {[]step{fine(), fine(), says(`{"problem": "too wide"}`)}, cove.RunPythonFailed, "too wide"},
-		"too many rows":             {[]step{fine(), fine(), says(`{"columns": ["a"], "rows": [[1], [2], [3]]}`)}, cove.RunInternalError, forged},
-		"too many bytes":            {[]step{fine(), fine(), says(`{"columns": ["a"], "rows": [` + cell + `,` + cell + `]}`)}, cove.RunInternalError, forged},
-		"too many cells":            {[]step{fine(), fine(), says(`{"columns": ["a"], "rows": [[1, 2]]}`)}, cove.RunInternalError, forged},
-		"a row that is none":        {[]step{fine(), fine(), says(`{"columns": ["a"], "rows": [null]}`)}, cove.RunInternalError, forged},
-		"types without columns":     {[]step{fine(), fine(), says(`{"columns": [], "types": ["int64"]}`)}, cove.RunInternalError, forged},
-		"a long name":               {[]step{fine(), fine(), says(`{"columns": ["` + strings.Repeat("x", 5000) + `"]}`)}, cove.RunInternalError, forged},
+		"the code raises":           {[]step{loaded(), ended("ValueError", "no", 3)}, cove.RunPythonFailed, "ValueError: no (line 3)"},
+		"the code says little":      {[]step{loaded(), ended("KeyboardInterrupt", "", 0)}, cove.RunPythonFailed, "KeyboardInterrupt"},
+		"the code says much":        {[]step{loaded(), ended("E", strings.Repeat("x", 5000), 0)}, cove.RunPythonFailed, "E: " + strings.Repeat("x", 2000) + "…"},
+		"the code is no code":       {[]step{loaded(), ended("IndentationError", "unexpected indent (<cell 2>, line 2)", 2)}, cove.RunPythonFailed, "Python syntax error: unexpected indent (line 2)"},
+		"the code has no place":     {[]step{loaded(), ended("SyntaxError", "it has null bytes", 0)}, cove.RunPythonFailed, "Python syntax error: it has null bytes"},
+		"the code takes too long":   {[]step{loaded(), how(ended("TimeoutError", "", 0), cove.TimedOut)}, cove.RunTimeout, "the run took longer than 10s"},
+		"the code needs memory":     {[]step{loaded(), ended("_ArrayMemoryError", "no", 2)}, cove.RunPythonFailed, memory},
+		"the code is killed":        {[]step{loaded(), how(ended("KernelDied", "it is gone", 0), cove.Signaled)}, cove.RunPythonFailed, "it is gone"},
+		"the result breaks":         {[]step{loaded(), fine(), ended("KeyError", "'x'", 1)}, cove.RunPythonFailed, "the result cannot be told: KeyError: 'x'"},
+		"the result is no table":    {[]step{loaded(), fine(), ended("Wrong", "result_df is a list", 1)}, cove.RunPythonFailed, "result_df is a list"},
+		"the result needs memory":   {[]step{loaded(), fine(), ended("MemoryError", "", 0)}, cove.RunPythonFailed, memory},
+		"the result takes too long": {[]step{loaded(), fine(), how(ended("TimeoutError", "", 0), cove.TimedOut)}, cove.RunTimeout, "the run took longer than 10s"},
+		"no result":                 {[]step{loaded(), fine(), fine()}, cove.RunInternalError, forged},
+		"no JSON":                   {[]step{loaded(), fine(), says("hello")}, cove.RunInternalError, forged},
+		"another form":              {[]step{loaded(), fine(), says(`{"rows": 1}`)}, cove.RunInternalError, forged},
+		"a problem":                 {[]step{loaded(), fine(), says(`{"problem": "too wide"}`)}, cove.RunPythonFailed, "too wide"},
+		"too many rows":             {[]step{loaded(), fine(), says(`{"columns": ["a"], "rows": [[1], [2], [3]]}`)}, cove.RunInternalError, forged},
+		"too many bytes":            {[]step{loaded(), fine(), says(`{"columns": ["a"], "rows": [` + cell + `,` + cell + `]}`)}, cove.RunInternalError, forged},
+		"too many cells":            {[]step{loaded(), fine(), says(`{"columns": ["a"], "rows": [[1, 2]]}`)}, cove.RunInternalError, forged},
+		"a row that is none":        {[]step{loaded(), fine(), says(`{"columns": ["a"], "rows": [null]}`)}, cove.RunInternalError, forged},
+		"types without columns":     {[]step{loaded(), fine(), says(`{"columns": [], "types": ["int64"]}`)}, cove.RunInternalError, forged},
+		"a long name":               {[]step{loaded(), fine(), says(`{"columns": ["` + strings.Repeat("x", 5000) + `"]}`)}, cove.RunInternalError, forged},
 	} {
 		p := &puppet{steps: c.steps}
 		r, err := p.ask(t)
@@ -149,9 +156,9 @@ func TestLost(t *testing.T) {
 		"opening":  {open: broken},
 		"adopting": {adopt: broken},
 		"loading":  {steps: []step{{err: broken}}},
-		"running":  {steps: []step{fine(), {err: broken}}},
-		"telling":  {steps: []step{fine(), fine(), {err: broken}}},
-		"closing":  {steps: []step{fine(), fine(), says(`{}`)}, shut: broken},
+		"running":  {steps: []step{loaded(), {err: broken}}},
+		"telling":  {steps: []step{loaded(), fine(), {err: broken}}},
+		"closing":  {steps: []step{loaded(), fine(), says(`{}`)}, shut: broken},
 	} {
 		if r, err := p.ask(t); !errors.Is(err, broken) || r != nil {
 			t.Errorf("%s: %+v, %v", name, r, err)
@@ -173,13 +180,13 @@ func TestPrinted(t *testing.T) {
 	} {
 		code := fine()
 		code.prints = c.prints
-		r, err := (&puppet{steps: []step{fine(), code, says(`{"columns": ["a"], "types": ["int64"], "rows": [[1]], "truncated": true}`)}}).ask(t)
+		r, err := (&puppet{steps: []step{loaded(), code, says(`{"columns": ["a"], "types": ["int64"], "rows": [[1]], "truncated": true}`)}}).ask(t)
 		if err != nil {
 			t.Fatal(err)
 		}
 		want := &cove.RunAnswer{
 			Status: "success", Columns: []string{"a"}, Types: []string{"int64"}, Rows: []json.RawMessage{json.RawMessage("[1]")},
-			RowCount: 1, Wall: 2 * time.Millisecond, Truncated: true, Stdout: c.want,
+			RowCount: 1, Wall: 2 * time.Millisecond, Truncated: true, Stdout: c.want, Confined: cove.Hard,
 		}
 		if diff := cmp.Diff(want, r.Answer); diff != "" || r.Load != time.Millisecond {
 			t.Error(diff)

@@ -18,6 +18,7 @@ type Question struct {
 	MaxOutput cove.Bytes    // of the rows, of stdout and of stderr; more is cut
 
 	LoadTimeout time.Duration // 0 is a minute
+	Scratch     string        // a directory that is made for the code to write to; "": there is none
 	Memory      cove.Bytes    // that the sandbox has, for the sentence when it is not enough; 0: not known
 }
 
@@ -60,10 +61,16 @@ const closeTime = 10 * time.Second
 // Interpreter is a fresh Python with pandas loaded, for one question.
 type Interpreter struct{ kernel cove.Kernel }
 
+// oneThread has numpy start no threads when it is loaded: landlock binds the thread that
+// asks for it, and those that it starts later.
+var oneThread = map[string]string{"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+
 // Open starts an interpreter and has it load pandas, so that a question does not
 // wait for that. It outlives ctx. The caller closes it, asked or not.
 func Open(ctx context.Context, kernels cove.Kernels, in cove.Starter) (*Interpreter, error) {
-	k, err := kernels.Open(ctx, in, cove.KernelSpec{Language: "python", Warm: true, Preload: []string{"numpy", "pandas"}})
+	k, err := kernels.Open(ctx, in, cove.KernelSpec{
+		Language: "python", Warm: true, Env: oneThread, Preload: []string{"numpy", "pandas", "ctypes", "tempfile"},
+	})
 	if err != nil {
 		return nil, err
 	}

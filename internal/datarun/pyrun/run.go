@@ -14,6 +14,8 @@ import (
 var (
 	//go:embed tables.py
 	tablesPy string
+	//go:embed confine.py
+	confinePy string
 	//go:embed values.py
 	valuesPy string
 )
@@ -57,7 +59,7 @@ func (r *run) fail(e *cove.RunError) {
 	}
 }
 
-// load has the tables loaded that the code names.
+// load has the tables loaded that the code names, and the interpreter confined.
 func (r *run) load(ctx context.Context) (*cove.RunError, error) {
 	wall := r.q.LoadTimeout
 	if wall == 0 {
@@ -76,7 +78,9 @@ func (r *run) load(ctx context.Context) (*cove.RunError, error) {
 	case out.Outcome == cove.TimedOut:
 		return &cove.RunError{Type: cove.RunTimeout, Message: "loading the tables took longer than " + wall.String()}, nil
 	case out.Error == nil:
-		return nil, nil
+		return r.takeConfined(out.Results), nil
+	case out.Error.Name == "Unconfined":
+		return &cove.RunError{Type: cove.RunUnavailable, Message: "the code was not run, because the kernel could not confine it: " + sentence(out.Error.Value)}, nil
 	case out.Error.Name == "ModuleNotFoundError", out.Error.Name == "ImportError":
 		return &cove.RunError{Type: cove.RunUnavailable, Message: "the Python of this template cannot load pandas (" + sentence(out.Error.Value) + "): use a template with pandas, such as data"}, nil
 	}

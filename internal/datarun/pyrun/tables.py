@@ -1,6 +1,6 @@
 # Gives the code of a run its tables. Runs in a namespace of its own; home is that of
-# the code, and asked is what to do, in JSON. What reads the frames of DuckDB and
-# values.py follow in the same program.
+# the code, and asked is what to do, in JSON. What reads the frames of DuckDB, confine.py
+# and values.py follow in the same program.
 import builtins
 import codecs
 import collections.abc
@@ -174,3 +174,4 @@ def begin(home, asked):
                 home[word] = unreadable(str(e))
     builtins._ = NOTHING
     sys.modules["cove_run"] = Told(home, asked["max_rows"], asked["max_bytes"])
+    display(Confined(confine([t["path"] for t in asked["tables"] if not t["problem"]], asked["scratch"])))
