@@ -14,9 +14,19 @@ SPECIAL = re.compile(r"__[A-Za-z0-9_]+__")
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}\Z")
 QUOTED = re.compile(r"`[^`\n]*`")
 BY_NAME = {"apply", "agg", "aggregate", "transform", "applymap", "map", "pipe"}   # methods that call others by name
+FIRST = {"apply", "agg", "aggregate", "transform"}   # those that take the name of any method, first
+BY_AGGFUNC = {"pivot_table", "crosstab"}              # and by this keyword
+FREE = {"axis", "engine", "engine_kwargs", "numeric_only"}   # keywords that name nothing
 EVALUATE = {"eval", "query"}
 OPTIONS = {"set_option", "option_context", "reset_option", "set_eng_float_format"}
 BUILT = (ast.BinOp, ast.JoinedStr, ast.Subscript)   # what puts texts together
+
+
+CONTAINERS = {"dict", "list", "tuple", "set", "zip", "enumerate", "sorted", "reversed"}
+FILL = {"append", "insert", "extend", "update", "setdefault", "add"}
+# Methods that are handed over to be called.
+CALLABLE = set("""get format upper lower title strip lstrip rstrip capitalize casefold join split startswith endswith replace count index
+    match search fullmatch findall sub total_seconds strftime isoformat date time timestamp""".split())
 
 
 class TooMuch(Exception):
@@ -33,6 +43,11 @@ class Facts(Values):
         self.calls = {}     # what is called → its call
         self.docs = set()   # literals that stand for themselves
         self.queries = 0
+        self.defined = {}   # name → functions and classes of the code
+        self.loops = {}     # name → what a loop takes it from, with others
+        self.added = {}     # name → what is put into what it stands for
+        self.taken = {}     # name → how often it is imported
+        self.judged = {}    # name → whether it is fixed
 
     def add(self, node, kind, **more):
         at = self.where or node
@@ -65,6 +80,25 @@ class Facts(Values):
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             for a in node.names:
                 self.paths.setdefault(a.asname or a.name, set()).add(node.module + "." + a.name)
+
+        elif isinstance(node, ast.alias):
+            self.taken[node.name] = self.taken.get(node.name, 0) + 1
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            self.defined.setdefault(node.name, []).append(node)
+        elif isinstance(node, (ast.For, ast.AsyncFor, ast.comprehension)) and isinstance(node.target, ast.Tuple):
+            for part in ast.walk(node.target):
+                if isinstance(part, ast.Name):
+                    self.loops.setdefault(part.id, []).append(node.iter)
+        self.filled(node)
+
+    def filled(self, node):
+        """Notes what is put into lists and dictionaries."""
+        if isinstance(node, (ast.Assign, ast.AugAssign)):
+            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                if isinstance(target, ast.Subscript):
+                    self.added.setdefault(root(target), []).append(node.value)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in FILL:
+            self.added.setdefault(root(node.func), []).extend([*node.args[-1:], *(k.value for k in node.keywords)])
 
     def path(self, node, depth=0):
         """What an expression is by its name, if that begins with an import."""
@@ -138,6 +172,13 @@ class Facts(Values):
         if node.attr in BY_NAME:
             for arg in [*call.args, *(k.value for k in call.keywords)]:
                 self.by_name(arg)
+        if node.attr in FIRST:
+            self.handed(self.callees(node, call))
+        elif node.attr in BY_AGGFUNC:
+            named = [*call.args[3:], *(k.value for k in call.keywords if k.arg in ("aggfunc", None))]
+            for arg in named:
+                self.by_name(arg)
+            self.handed(named)
         elif node.attr in EVALUATE:
             self.evaluated(call)
         elif node.attr in OPTIONS:
@@ -157,6 +198,111 @@ class Facts(Values):
                 self.add(arg, "method", name=value)
         if isinstance(arg, BUILT) and UNKNOWN in self.values(arg) and any(isinstance(n, (ast.Constant, ast.JoinedStr)) and isinstance(getattr(n, "value", ""), str) for n in inside):
             self.add(arg, "method", name=ANY)
+
+    def callees(self, node, call):
+        """What a method of FIRST calls."""
+        frame = "" not in self.path(node.value)   # as pd.DataFrame.agg(orders, …)
+        args = call.args[frame:]
+        first = args[:1]
+        if first and isinstance(first[0], ast.Name) and first[0].id not in self.bound:
+            first = args[:2]   # as type(orders).agg(orders, …)
+        if not args:
+            named = node.attr in ("agg", "aggregate")
+            first = [k.value for k in call.keywords if k.arg in ("func", None) or named and k.arg not in FREE]
+        return first
+
+    def handed(self, args):
+        for arg in args:
+            if not self.fixed(arg, pair=True):
+                self.add(arg, "method", name=ANY)
+
+    def fixed(self, node, depth=0, pair=False):
+        """Whether all that an expression may give stands in the code: texts, functions, and lists and
+        dictionaries of them. With pair, a tuple is a column and what is called."""
+        def all_of(*nodes):
+            return all(self.fixed(n, depth + 1, pair) for n in nodes)
+        if depth > MOST_DEPTH:
+            return False
+        if isinstance(node, ast.Lambda):
+            return True
+        if isinstance(node, ast.Name):
+            return self.fixed_name(node.id)
+        if isinstance(node, (ast.List, ast.Tuple, ast.Set)):
+            return all_of(*node.elts[1 if pair and isinstance(node, ast.Tuple) and len(node.elts) == 2 else 0:])
+        if isinstance(node, ast.Dict):
+            return all_of(*node.values)
+        if isinstance(node, (ast.Starred, ast.NamedExpr, ast.DictComp)):
+            return all_of(node.value)
+        if isinstance(node, (ast.ListComp, ast.SetComp, ast.GeneratorExp)):
+            return all_of(node.elt)
+        if isinstance(node, ast.IfExp):
+            return all_of(node.body, node.orelse)
+        if isinstance(node, ast.BoolOp):
+            return all_of(*node.values)
+        if isinstance(node, ast.Attribute):
+            return self.fixed_attribute(node)
+        if isinstance(node, ast.Subscript) and (self.is_text(node.value) or not self.held(node.value)):
+            return False
+        values = self.values(node)
+        if UNKNOWN not in values and not any(isinstance(v, Items) for v in values):
+            return True
+        if any(isinstance(v, TEXTS) for v in values):
+            return False
+        if isinstance(node, ast.BinOp):
+            return isinstance(node.op, (ast.Add, ast.BitOr)) and all_of(node.left, node.right) and not self.is_text(node.left) and not self.is_text(node.right)
+        if isinstance(node, ast.Subscript):
+            return all_of(node.value)
+        return isinstance(node, ast.Call) and self.fixed_call(node, all_of)
+
+    def is_text(self, node):
+        return isinstance(node, ast.JoinedStr) or any(isinstance(v, TEXTS) for v in self.values(node))
+
+    def held(self, node):
+        """Whether an expression is more than a table, whose cells nobody knows."""
+        return not isinstance(node, ast.Name) or node.id in self.bound
+
+    def fixed_name(self, name):
+        if name not in self.judged:
+            self.judged[name] = True   # as far as it is made of itself
+            to, loops = self.bound.get(name, []), self.loops.get(name, [])
+            known = [one[1] if isinstance(one, tuple) else one for one in to if isinstance(one, (tuple, ast.AST))]
+            told = len(loops) + len(self.defined.get(name, [])) + self.taken.get(name, 0)
+            self.judged[name] = sum(one is UNKNOWN for one in to) <= told and all(
+                self.fixed(n, 1, True) for n in [*known, *loops, *self.added.get(name, [])]) and all(
+                self.held(n) for n in [*loops, *(one[1] for one in to if isinstance(one, tuple))])
+        return self.judged[name]
+
+    def fixed_attribute(self, node):
+        if "" not in self.path(node):
+            return True
+        if isinstance(node.value, ast.Name) and node.value.id in BUILTIN and node.value.id not in self.bound:
+            return True
+        return node.attr in CALLABLE | self.defined.keys() and node.attr not in self.bound
+
+    def fixed_call(self, node, all_of):
+        func, values = node.func, [k.value for k in node.keywords]
+        if isinstance(func, ast.Name) and func.id in self.defined:   # a function that makes functions
+            return len(self.bound.get(func.id, ())) == 1 and all(all_of(*self.returned(d)) for d in self.defined[func.id])
+        if isinstance(func, ast.Name) and func.id in CONTAINERS and func.id not in self.bound:
+            return all_of(*node.args, *values)
+        if self.path(func) & {"pandas.NamedAgg", "numpy.vectorize"}:
+            return all_of(*node.args[-1:], *(k.value for k in node.keywords if k.arg != "column"))
+        if isinstance(func, ast.Attribute) and func.attr == "fromkeys":
+            return all_of(*node.args[1:])
+        return isinstance(func, ast.Attribute) and func.attr in ("items", "values", "copy") and self.held(func.value) and all_of(func.value)
+
+    def returned(self, function):
+        """What a function returns itself, without those that are in it."""
+        out, todo = [], list(getattr(function, "body", [])) if isinstance(function, ast.FunctionDef) else [None]
+        while todo:
+            node = todo.pop()
+            if isinstance(node, ast.Return) and node.value is not None:
+                out.append(node.value)
+            elif node is None:
+                out.append(ast.Await(value=None))   # an object of a class, or something that is awaited
+            elif not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
+                todo += ast.iter_child_nodes(node)
+        return out
 
     def flat(self, node):
         out = []
@@ -239,6 +385,13 @@ class Facts(Values):
     def special(self, node, name):
         if isinstance(name, str) and SPECIAL.fullmatch(name):
             self.add(node, "special", name=name[:200])
+
+
+def root(node):
+    """The name that an expression begins with."""
+    while isinstance(node, (ast.Attribute, ast.Subscript, ast.Call)):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return getattr(node, "id", "")
 
 
 class Place:

@@ -248,7 +248,7 @@ func member(name string) (rule, reason string) {
 func method(name string) (rule, reason string) {
 	switch {
 	case name == fact.Any:
-		return RuleWrite, "the name of a method is to stand in the code as one text"
+		return RuleEval, "what is called is to stand in the code where it is handed over, or where a name is set to it: the name of a method as a text, a function, or a list or dictionary of them; for one that is only known when the code runs, write lambda g: …"
 	case texts[name]:
 		return RuleWrite, name + " is not to be called by a text"
 	case name == "eval", name == "query":
