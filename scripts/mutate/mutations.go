@@ -72,6 +72,21 @@ var mutations = []mutation{
 		"./provider/local", "TestConformance/programs/others_do_not",
 	},
 	{
+		"landlock around the Python that answers questions", "internal/datarun/pyrun/confine.py",
+		"    ask(call, RESTRICT, ruleset, 0)\n", "",
+		"./internal/datarun/pyrun", "TestAttacksOfCode",
+	},
+	{
+		"the filter of calls of the Python that answers questions", "internal/datarun/pyrun/confine.py",
+		"        refuse(libc.syscall)\n", "",
+		"./internal/datarun/pyrun", "TestAttacksOfCode",
+	},
+	{
+		"the refusal of methods whose names are made at run time", "internal/analyze/facts.py",
+		"if not self.fixed(arg, pair=True):", "if False:",
+		"./internal/pypolicy", "TestEvasion",
+	},
+	{
 		"the API key of a route", "internal/httpapi/api.go",
 		"if !to.open {", "if !to.open && to.pattern != \"/api/stats\" {",
 		"./internal/httpapi", "TestWithoutAKey",

@@ -87,7 +87,7 @@ def restrict(call, version, files, scratch):
     if threads != 1:  # it binds the one that asks
         raise Unconfined("its interpreter has %d threads, and should have one before the code runs" % threads)
     handled = (1 << RIGHTS[min(version, len(RIGHTS)) - 1]) - 1
-    attr = struct.pack("=QQQ", handled, 3 if version >= 4 else 0, 3 if version >= 6 else 0)  # files, TCP ports, signals and abstract sockets
+    attr = struct.pack("=QQQ", handled, 0, 2 if version >= 6 else 0)  # files, and signals that are asked for by fcntl
     ruleset = ask(call, CREATE, attr, len(attr), 0)
     rules = [(p, READ | LIST) for p in [*LIBRARIES, *libraries(), *files]] + [(os.devnull, READ | WRITE | TRUNCATE), (scratch, SCRATCH)]
     for path, allowed in rules:

@@ -22,7 +22,11 @@ func TestFailures(t *testing.T) {
 		want   string
 		stderr string // a part of it
 	}{
-		"an exception":       {"x = 1\n\nraise ValueError('no')", cove.RunPythonFailed, "ValueError: no (line 3)", `File "<run>", line 3`},
+		"an exception": {"x = 1\n\nraise ValueError('no')", cove.RunPythonFailed, "ValueError: no (line 3)", `File "<run>", line 3`},
+		"a refusal of the kernel": {
+			"import os\nos.fork()", cove.RunPythonFailed, "PermissionError: [Errno 1] Operation not permitted (line 2); the kernel lets code over data start no process and " +
+				"open no socket, read no file but its tables and write only below tempfile.gettempdir()", "",
+		},
 		"death":              {"import os\nos.kill(os.getpid(), 9)", cove.RunPythonFailed, "the interpreter ended by itself (signal KILL); its variables are gone, and the next call starts a fresh one", ""},
 		"a teller that lies": {"import sys\nsys.modules['cove_run'] = lambda: 5", cove.RunInternalError, "the interpreter's answer cannot be understood: the code may have changed what tells its result", ""},
 	} {

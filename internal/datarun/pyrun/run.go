@@ -121,8 +121,14 @@ func (r *run) code(ctx context.Context) (*cove.RunError, error) {
 	if isSyntax(out.Error.Name) {
 		return failed("Python syntax error: %s", mistake(out.Error)), nil
 	}
+	if out.Error.Name == "PermissionError" && a.Confined == cove.Hard {
+		return failed("%s; %s", raised(out.Error), bounds), nil
+	}
 	return failed("%s", raised(out.Error)), nil
 }
+
+// bounds is what the kernel holds code to, whatever policy made of it.
+const bounds = "the kernel lets code over data start no process and open no socket, read no file but its tables and write only below tempfile.gettempdir()"
 
 // tell has the result told.
 func (r *run) tell(ctx context.Context) (*cove.RunError, error) {
