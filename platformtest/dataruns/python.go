@@ -50,7 +50,11 @@ func pythonAllowed(r *rig) {
 		{"{'a': 1, 'b': [2]}['b'][0]", "result", `[2]`},
 	} {
 		before := r.Failed()
-		r.wantRows(r.ask(r.platform(), python(shop, c.code)), c.columns, c.row)
+		run := r.ask(r.platform(), python(shop, c.code))
+		r.wantRows(run, c.columns, c.row)
+		if by := run.Answer.Confined; by != cove.Hard && by != cove.Soft {
+			r.Errorf("the answer says that the code was confined %q", by)
+		}
 		if !before && r.Failed() {
 			r.Errorf("that was %s", c.code)
 		}

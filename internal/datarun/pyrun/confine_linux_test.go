@@ -142,7 +142,8 @@ func free(t *testing.T, h *host, q pyrun.Question) {
 		t.Fatalf("%s: %v", said, err)
 	}
 	for name, got := range outcomes(t, rows) {
-		if got != "done" {
+		guarded := name == "ptrace" || name == "memory of others" // from who is not root, by kernel.yama.ptrace_scope
+		if got != "done" && (!guarded || os.Getuid() == 0) {
 			t.Errorf("%s is no attack: without a confinement it comes to %q", name, got)
 		}
 	}
@@ -173,9 +174,9 @@ func TestAttacksInSandboxes(t *testing.T) {
 	})
 }
 
-// TestThreadsBeforeTheCode: landlock binds one thread, so code does not run where there
+// TestNoCodeOutsideLandlock: landlock binds one thread, so code does not run where there
 // are more.
-func TestThreadsBeforeTheCode(t *testing.T) {
+func TestNoCodeOutsideLandlock(t *testing.T) {
 	if err := landlock.Probe(); err != nil {
 		t.Skip(err)
 	}
