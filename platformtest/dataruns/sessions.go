@@ -65,7 +65,7 @@ func sessionParquet(r *rig) {
 		r.Fatal(err)
 	}
 	r.wantRows(r.ask(p, req), "result", `[3]`)
-	got, err := p.Contexts(req.Session).Run(r.ctx, cove.CodeRequest{Language: "python", Code: "import glob\nprint(glob.glob('/tmp/.cove-table-*'))"})
+	got, err := p.Contexts(req.Session).Run(r.ctx, cove.CodeRequest{Language: "python", Code: "import glob\nprint(glob.glob('/tmp/.cove-[st]*'))"})
 	if err != nil || string(got.Stdout.Data) != "[]\n" {
 		r.Errorf("left in the session: %+v, %v", got, err)
 	}

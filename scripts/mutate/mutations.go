@@ -73,7 +73,7 @@ var mutations = []mutation{
 	},
 	{
 		"landlock around the Python that answers questions", "internal/datarun/pyrun/confine.py",
-		"    ask(call, RESTRICT, ruleset, 0)\n", "",
+		"    ask(call, RESTRICT, ruleset, QUIET if version >= 7 else 0)\n", "",
 		"./internal/datarun/pyrun", "TestAttacksOfCode",
 	},
 	{

@@ -214,6 +214,7 @@ func TestScratch(t *testing.T) {
 	codes := []string{
 		"import tempfile\nwith tempfile.NamedTemporaryFile('w+') as f:\n    orders.to_csv(f.name)\n    n = len(pd.read_csv(f.name))",
 		"import os, tempfile\nd = tempfile.gettempdir()\norders.to_pickle(d + '/a')\nos.mkdir(d + '/b')\nos.rename(d + '/a', d + '/b/a')\nn = len(pd.read_pickle(d + '/b/a'))",
+		"import socket\na, b = socket.socketpair()\na.send(b'abc')\nn = len(b.recv(9))\na.close()\nb.close()",
 		"import threading\nout = []\nt = threading.Thread(target=lambda: out.append(len(orders)))\nt.start()\nt.join()\nn = out[0]",
 		"from concurrent.futures import ThreadPoolExecutor\nwith ThreadPoolExecutor(2) as p:\n    n = list(p.map(len, [orders, orders]))[1]",
 		"n = pd.to_datetime(pd.Series(['2020-06-01'] * 3)).dt.tz_localize('Europe/Berlin').dt.tz_convert('Asia/Tokyo').shape[0]",

@@ -1,13 +1,19 @@
 # Gives the code of a run its tables. Runs in a namespace of its own; home is that of
 # the code, and asked is what to do, in JSON. What reads the frames of DuckDB, confine.py
 # and values.py follow in the same program.
+import os
+import sys
+
+# Where code imports from that is not of the interpreter's own: nothing there is for runs.
+OTHERS = {"", *os.environ.get("PYTHONPATH", "").split(os.pathsep), "%s/.local/lib/python%d.%d/site-packages" % (os.environ.get("HOME"), *sys.version_info[:2])}
+sys.path[:] = [p for p in sys.path if p not in OTHERS]
+
 import builtins
 import codecs
 import collections.abc
 import json
 import keyword
 import re
-import sys
 
 import numpy as np
 import pandas as pd

@@ -89,6 +89,7 @@ PROCESSES = {
     "signal in a thread": lambda: in_thread(lambda: os.kill(PID, 0)),
     "internet": lambda: socket.socket(socket.AF_INET).close(),
     "unix socket": lambda: socket.socket(socket.AF_UNIX).close(),
+    "unix datagrams": lambda: [s.close() for s in socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)],
     "netlink": lambda: socket.socket(socket.AF_NETLINK, socket.SOCK_RAW).close(),
     "memory file": lambda: os.close(os.memfd_create("x")),
     "mode of the table": lambda: os.chmod(TABLE, 0o600),
