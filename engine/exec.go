@@ -48,7 +48,7 @@ func (e *Engine) begin(ctx context.Context, l *lease, sandbox cove.Sandbox, req 
 	x.id, x.log = e.newLog(l, limits, req.OnOutput, x.flood)
 	cmd := cove.Command{
 		Argv: req.Argv, Dir: req.Dir, Env: req.Env, Stdin: req.Stdin, TTY: req.TTY, Limits: limits,
-		Stdout: x.log.Writer(cove.Stdout), Stderr: x.log.Writer(cove.Stderr), Programs: e.cfg.programs(l.view().Spec),
+		Stdout: x.log.Writer(cove.Stdout), Stderr: x.log.Writer(cove.Stderr), Programs: e.cfg.programs(l.view().Spec, &req),
 	}
 	if req.Line != "" {
 		cmd.Argv = []string{l.shell(), "-c", req.Line}

@@ -330,7 +330,7 @@ func (e *Engine) fromPool(ctx context.Context, l *lease, s *cove.Session) (cove.
 }
 
 func (c Config) moldOf(provider string, s cove.Spec) cove.Mold {
-	m := cove.Mold{Provider: provider, Template: s.Template, Workspace: s.Workspace.Kind, Solo: c.Solo && c.canSolo(provider) && transient(s) && c.programs(s) == nil}
+	m := cove.Mold{Provider: provider, Template: s.Template, Workspace: s.Workspace.Kind, Solo: c.Solo && c.canSolo(provider) && transient(s) && c.programs(s, nil) == nil}
 	if m.Solo {
 		m.Resources = s.Resources
 	}

@@ -205,7 +205,7 @@ func (e *Engine) claim(ctx context.Context, l *lease, spare cove.Spare, s *cove.
 	if err != nil || !ok {
 		return box, err
 	}
-	if !h.fits(s.Spec) || e.cfg.programs(s.Spec) != nil {
+	if !h.fits(s.Spec) || e.cfg.programs(s.Spec, nil) != nil {
 		h.put(ctx)
 	} else {
 		l.mu.Lock()
@@ -229,7 +229,7 @@ type warm struct {
 func (e *Engine) interpreter(ctx context.Context, l *lease, sandbox cove.Sandbox, spec cove.KernelSpec) (cove.Kernel, error) {
 	s := l.view()
 	kernels := e.kernels(s.Provider)
-	spec.Programs = e.cfg.programs(s.Spec)
+	spec.Programs = e.cfg.programs(s.Spec, nil)
 	e.warmth.ran(e.cfg.moldOf(s.Provider, s.Spec), spec.Language)
 	if spec.Programs != nil { // one that waits was started without it
 		return kernels.Open(ctx, sandbox, spec)

@@ -21,6 +21,7 @@ type CommandPolicy struct {
 	Deny    []string    // programs that are refused with a rule of their own
 	Ask     []string    // programs that may run once a person has agreed
 	Helpers []string    // paths of programs that listed programs may start themselves
+	Offline bool        // "network: none": no internet sockets for any of them
 	Limits  cove.Limits // of every command
 }
 
@@ -88,6 +89,11 @@ func (c *CommandPolicy) set(b branch) (err error) {
 		c.Ask, err = b.node.words()
 	case "helpers":
 		c.Helpers, err = b.node.words()
+	case "network":
+		if b.node.text != "none" {
+			return errors.New("only none can be set, which keeps commands from the network; leave it out for what the session's network mode allows")
+		}
+		c.Offline = true
 	case "timeout", "max_output":
 		v, err := limitFields()[b.key].parse(b.node.text)
 		if err != nil {
@@ -99,7 +105,7 @@ func (c *CommandPolicy) set(b branch) (err error) {
 			reflect.ValueOf(&c.Limits.Output).Elem().Set(v)
 		}
 	default:
-		return errors.New("is not a setting; use allow, deny, ask, helpers, timeout and max_output")
+		return errors.New("is not a setting; use allow, deny, ask, helpers, network, timeout and max_output")
 	}
 	return err
 }

@@ -54,7 +54,7 @@ type Config struct {
 
 	// Flavors, Policies, Imports, Secrets and Regions can be written in the file only.
 	Flavors  Flavors  `key:"flavors" shown:"small, medium, large" doc:"Sizes of sandboxes by name, each with cpus, memory and pids. Your own stand beside small (1 CPU, 1 GB), medium (2, 2) and large (4, 4), or replace them."`
-	Policies Policies `key:"policies" shown:"none" doc:"Command policies by name, each with allow, deny and ask (lists of programs), helpers (a list of absolute paths of programs, or directories of programs, that listed programs start themselves), timeout and max_output. A policy file holds one of them. agent-bash is built in."`
+	Policies Policies `key:"policies" shown:"none" doc:"Command policies by name, each with allow, deny and ask (lists of programs), helpers (a list of absolute paths of programs, or directories of programs, that listed programs start themselves), network (none keeps commands from the internet), timeout and max_output. A policy file holds one of them. agent-bash is built in."`
 	Imports  Imports  `key:"imports" shown:"none" doc:"Changes to the list of modules that Python code should not import (see docs/policy.md): block (a list) adds to it, allow takes from it. SANDBOX_BLOCK_DANGEROUS_IMPORTS says what the list is for."`
 	Secrets  Secrets  `key:"secrets" shown:"none" doc:"Credentials by name that requests of sandboxes get on their way out, each with hosts (as in an allow-list), header, and one of value, value_env (a variable) and value_file. They are sent over https only; plain: true lets one go out over http, too, but never to port 443. A session names those it wants; the sandbox never sees them."`
 

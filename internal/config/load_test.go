@@ -307,7 +307,7 @@ func TestPolicyFile(t *testing.T) {
 
 	write("alow: [cat]\n")
 	_, err := config.Load(src)
-	checkRefused(t, err, path+`: ci.alow: is not a setting; use allow, deny, ask, helpers, timeout and max_output (line 1)`)
+	checkRefused(t, err, path+`: ci.alow: is not a setting; use allow, deny, ask, helpers, network, timeout and max_output (line 1)`)
 	write("allow: [[cat]]\n")
 	_, err = config.Load(src)
 	checkRefused(t, err, path+`: ci.allow: has a list in its list; write plain words (line 1)`)

@@ -259,6 +259,9 @@ func (c CommandPolicy) inline() string {
 			parts = append(parts, l.key+": ["+strings.Join(l.words, ", ")+"]")
 		}
 	}
+	if c.Offline {
+		parts = append(parts, "network: none")
+	}
 	if c.Limits.Wall > 0 {
 		parts = append(parts, "timeout: "+shortDuration(c.Limits.Wall))
 	}

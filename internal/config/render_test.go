@@ -27,7 +27,7 @@ func withSecrets(t *testing.T) config.Config {
 		"SANDBOX_FALLBACK": "docker,local", "MSB_SESSION_TIMEOUT": "2h",
 		"OTEL_EXPORTER_OTLP_ENDPOINT": "https://topsecret@h/p", "COVE_ARCHIVE_URL": "s3://topsecret:topsecret@b/p?token=topsecret&topsecret#topsecret",
 	})
-	writeFile(t, src, "log_level: debug\nflavors:\n  tiny: {cpus: 1, memory: 5m}\npolicies:\n  p: {allow: [cat], deny: [rm], ask: [cp], helpers: [/usr/lib/git-core, /usr/lib/gcc], timeout: 5s, max_output: 1500b}\n"+
+	writeFile(t, src, "log_level: debug\nflavors:\n  tiny: {cpus: 1, memory: 5m}\npolicies:\n  p: {allow: [cat], deny: [rm], ask: [cp], helpers: [/usr/lib/git-core, /usr/lib/gcc], network: none, timeout: 5s, max_output: 1500b}\n"+
 		"secrets:\n  key: {hosts: ['*.test', 'api.test:8443'], header: X-Key, value: topsecret, plain: true}\n")
 	return load(t, src)
 }

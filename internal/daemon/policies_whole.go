@@ -27,7 +27,7 @@ func Policy(cfg config.Config) (*policy.Policy, error) {
 	}
 	for _, name := range cfg.Policies.Names() {
 		p := cfg.Policies[name]
-		profile := policy.Profile{Name: name, Allow: p.Allow, Deny: p.Deny, Ask: p.Ask, Helpers: p.Helpers, Limits: p.Limits}
+		profile := policy.Profile{Name: name, Allow: p.Allow, Deny: p.Deny, Ask: p.Ask, Helpers: p.Helpers, Offline: p.Offline, Limits: p.Limits}
 		if err := profile.Validate(); err != nil {
 			return nil, cove.InvalidField("policies."+name, "%s", cove.MessageOf(err))
 		}

@@ -37,7 +37,6 @@ func TestCommandPolicy(t *testing.T) {
 			}
 			for refused, want := range map[string]string{
 				bash("rm -rf x"): "rm is denied",
-				`{"process":{"cmd":"/bin/bash","args":["-l","-c","echo hi"],"envs":{"PWD":"/tmp"}}}`:           "PWD",
 				`{"process":{"cmd":"/bin/bash","args":["-l","-c","echo hi"],"envs":{"LD_PRELOAD":"/tmp/x"}}}`:  "LD_PRELOAD",
 				`{"process":{"cmd":"/bin/bash","args":["-l","-c","echo hi"],"envs":{"PATH":"/tmp"}}}`:          "PATH",
 				`{"process":{"cmd":"/bin/bash","args":["-l","/workspace/script"]}}`:                            "bash",

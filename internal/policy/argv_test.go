@@ -36,15 +36,6 @@ func TestArgv(t *testing.T) {
 		{[]string{"$x"}, policy.RuleUnlisted},
 		{[]string{"bash", "-c", "ls"}, policy.RuleUnlisted},
 		{[]string{"find", ".", "-exec", "rm", "{}", "+"}, policy.RuleDenied},
-		{[]string{"find", ".", "-delete"}, policy.RuleFind},
-		{[]string{"sed", "1e rm", "f"}, policy.RuleSed},
-		{[]string{"sed", "p\x01e rm", "f"}, policy.RuleSed},
-		{[]string{"awk", `BEGIN{system("rm")}`}, policy.RuleAwk},
-		{[]string{"awk", "{print}\x01"}, policy.RuleAwk},
-		{[]string{"sort", "--compress-program=rm"}, policy.RuleOption},
-		{[]string{"python3", "-c", "import os"}, policy.RulePython},
-		{[]string{"python3"}, policy.RulePython},
-		{[]string{"python3", "-"}, policy.RulePython},
 		{[]string{"ls", strings.Repeat("a", 70000)}, policy.RuleSize},
 	} {
 		e, err := p.Explain("", cove.ExecRequest{Argv: c.argv})

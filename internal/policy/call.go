@@ -1,70 +1,67 @@
 package policy
 
-import "github.com/cove-sandbox/cove"
+import (
+	"slices"
+	"strings"
+
+	"github.com/cove-sandbox/cove"
+)
+
+// builtins are those of bash. True is for those that run a text as commands, or
+// change what a name stands for: the names in that text cannot be found.
+var builtins = map[string]bool{
+	":": false, "true": false, "false": false, "echo": false, "printf": false, "read": false, "mapfile": false, "readarray": false,
+	"test": false, "[": false, "pwd": false, "cd": false, "pushd": false, "popd": false, "dirs": false, "exit": false, "return": false,
+	"break": false, "continue": false, "shift": false, "set": false, "unset": false, "shopt": false, "trap": false, "wait": false,
+	"jobs": false, "bg": false, "fg": false, "disown": false, "suspend": false, "kill": false, "times": false, "umask": false, "ulimit": false,
+	"type": false, "getopts": false, "caller": false, "logout": false, "help": false, "command": false, "exec": false, "let": false,
+	"declare": false, "typeset": false, "local": false, "export": false, "readonly": false,
+
+	".": true, "source": true, "eval": true, "builtin": true, "alias": true, "unalias": true, "enable": true, "hash": true,
+	"bind": true, "complete": true, "compgen": true, "compopt": true, "fc": true, "history": true,
+}
 
 // call judges a command by its name, in the order in which the shell looks for
 // it: a function, a builtin, a program.
-func (s *script) call(args []arg, in input) {
+func (s *script) call(args []arg) {
 	name := args[0]
-	if !name.literal {
-		s.refuse(name.at, RuleName, name.word, "the name of a command must be written out; what this expands to is only known when it runs")
-		return
-	}
-	if s.functions[name.text] != nil {
-		s.callFunction(name)
-		return
-	}
-	if rule, is := builtins()[name.text]; is {
-		s.builtin(name, rule, args[1:], in)
-		return
-	}
-	s.program(args, in)
-}
-
-func (s *script) builtin(name arg, rule builtinRule, args []arg, in input) {
-	s.found(name, name.text, KindBuiltin)
+	hides, is := builtins[name.text]
 	switch {
-	case rule == nil:
-		s.refuse(name.at, RuleBuiltin, name.text, "the builtin %s runs or hides other commands and is not looked into", name.text)
-	case name.text == "command":
-		s.behindCommand(args, in)
-	case name.text == "exec":
-		s.behindExec(args, in)
+	case name.literal && s.functions[name.text]:
+		s.found(name, name.text, KindFunction)
+	case name.literal && is:
+		s.found(name, name.text, KindBuiltin)
+		if hides {
+			s.refuse(name.at, RuleBuiltin, name.text, "the builtin %s runs a text as commands, or changes what the name of a command stands for; write the commands themselves", name.text)
+		}
+		s.behindBuiltin(name.text, args[1:])
 	default:
-		rule(s, name, args)
+		s.program(args)
 	}
 }
 
-// dashed reports an argument that is an option, or could be one.
-func dashed(a arg) bool { return a.literal && len(a.text) > 0 && a.text[0] == '-' }
-
-// behindCommand looks into command name …, which passes over functions, and
-// lets command -v name tell.
-func (s *script) behindCommand(args []arg, in input) {
-	if len(args) == 0 {
-		return
-	}
-	inner := args[0]
-	rule, is := builtins()[inner.text]
-	switch {
-	case dashed(inner) && (inner.text == "-v" || inner.text == "-V"):
-	case dashed(inner):
-		s.refuse(inner.at, RuleOption, inner.word, "command can only take -v")
-	case inner.literal && is:
-		s.builtin(inner, rule, args[1:], in)
-	default:
-		s.program(args, in)
-	}
-}
-
-// behindExec looks into exec name …; without a name it only redirects.
-func (s *script) behindExec(args []arg, in input) {
-	switch {
-	case len(args) == 0:
-	case dashed(args[0]):
-		s.refuse(args[0].at, RuleOption, args[0].word, "exec can take no options")
-	default:
-		s.program(args, in)
+// behindBuiltin looks at the command that some builtins run.
+func (s *script) behindBuiltin(name string, args []arg) {
+	switch name {
+	case "trap":
+		if len(args) > 1 && args[0].literal && args[0].text != "-" && !dashed(args[0]) {
+			s.line(args[0].text, &args[0].at)
+		}
+	case "command":
+		if len(args) > 0 && (args[0].text == "-v" || args[0].text == "-V") {
+			return
+		}
+		if args = behindOptions(args, ""); len(args) > 0 {
+			if _, is := builtins[args[0].text]; is && args[0].literal {
+				s.call(args)
+				return
+			}
+			s.program(args)
+		}
+	case "exec":
+		if args = behindOptions(args, "a"); len(args) > 0 {
+			s.program(args)
+		}
 	}
 }
 
@@ -73,19 +70,18 @@ func (j *judge) argv(argv []string) {
 	args := make([]arg, len(argv))
 	size := 0
 	for i, text := range argv {
-		args[i] = plain(text)
+		args[i] = arg{word: text, text: text, literal: true}
 		size += len(text)
 	}
 	if size > maxSource {
 		j.refuse(place{}, RuleSize, "", "the command is %d bytes long and the most is %d; write the data to a file first", size, maxSource)
 		return
 	}
-	j.program(args, input{})
+	j.program(args)
 }
 
-// program judges a program: its name by the lists, and its arguments by the
-// rules for what it does with them.
-func (j *judge) program(args []arg, in input) {
+// program judges a program by the lists, and those that it is told to start.
+func (j *judge) program(args []arg) {
 	name := args[0]
 	if !name.literal {
 		j.refuse(name.at, RuleName, name.word, "the name of a program must be written out; what this expands to is only known when it runs")
@@ -97,12 +93,71 @@ func (j *judge) program(args []arg, in input) {
 		j.refuse(name.at, RulePath, name.text, "a program must be named alone, or by its path in /bin, /usr/bin or /usr/local/bin")
 		return
 	}
-	if j.found(name, known, KindProgram) == cove.Deny {
-		return
+	if j.found(name, known, KindProgram) != cove.Deny {
+		j.behindProgram(known, args[1:])
 	}
-	if rule := programRule(known); rule != nil {
-		rule(j, name, args[1:], in)
+}
+
+// launchers are programs that start the one in their arguments, with the letters of
+// the options that take the next argument for their value.
+var launchers = map[string]string{
+	"env": "uC", "xargs": "nLPsdaEI", "nice": "n", "nohup": "", "setsid": "", "stdbuf": "ioe", "time": "fo", "timeout": "ks",
+}
+
+// behindProgram looks at the command that some programs are told to run, so that it
+// is refused early and asked about. It need not find all of them.
+func (j *judge) behindProgram(name string, args []arg) {
+	switch values, launches := launchers[name]; {
+	case launches:
+		args = behindOptions(args, values)
+		if name == "timeout" && len(args) > 0 {
+			args = args[1:]
+		}
+		for name == "env" && len(args) > 0 && strings.Contains(args[0].word, "=") {
+			args = args[1:]
+		}
+		if len(args) > 0 {
+			j.program(args)
+		}
+	case name == "find":
+		for i := 0; i+1 < len(args); i++ {
+			if slices.Contains([]string{"-exec", "-execdir", "-ok", "-okdir"}, args[i].text) {
+				inner := args[i+1:]
+				if end := slices.IndexFunc(inner, func(a arg) bool { return a.text == ";" }); end > 0 {
+					inner = inner[:end]
+				}
+				j.program(inner)
+				i += len(inner)
+			}
+		}
+	case slices.Contains([]string{"bash", "sh", "dash"}, name):
+		for i := 0; i+1 < len(args) && dashed(args[i]); i++ {
+			if line := args[i+1]; line.literal && shellRuns.MatchString(args[i].text) {
+				j.line(line.text, &line.at)
+				return
+			}
+		}
 	}
+}
+
+var shellRuns = newPattern(`^-[a-z]*c$`)
+
+// dashed reports an argument that is an option.
+func dashed(a arg) bool { return a.literal && len(a.text) > 1 && a.text[0] == '-' }
+
+// behindOptions skips options, and the values of those that end in one of the letters.
+func behindOptions(args []arg, values string) []arg {
+	for len(args) > 0 && dashed(args[0]) {
+		option := args[0].text
+		args = args[1:]
+		if option == "--" {
+			break
+		}
+		if option[1] != '-' && strings.ContainsRune(values, rune(option[len(option)-1])) && len(args) > 0 {
+			args = args[1:]
+		}
+	}
+	return args
 }
 
 // found writes a command down and applies the lists to its name. A builtin
@@ -116,7 +171,7 @@ func (j *judge) found(name arg, known string, kind Kind) cove.Effect {
 		j.refuse(name.at, RuleDenied, name.text, "%s is denied by the command policy %s", known, j.list.name)
 	case j.list.ask[known]:
 		effect = cove.Ask
-		j.ask(name.at, name.text, "the command policy %s wants a person to agree before %s runs", j.list.name, known)
+		j.ask(name, known, kind)
 	case kind == KindProgram && !j.list.allow[known]:
 		effect = cove.Deny
 		j.refuse(name.at, RuleUnlisted, name.text, "%.80q is not a program that the command policy %s allows", known, j.list.name)

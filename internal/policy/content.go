@@ -2,6 +2,7 @@ package policy
 
 import (
 	"maps"
+	"slices"
 
 	"github.com/cove-sandbox/cove"
 )
@@ -59,6 +60,15 @@ func environment(a cove.Action) map[string]string {
 	return env
 }
 
+// environment judges the variables that a caller sets for a command.
+func (j *judge) environment(env map[string]string) {
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		if guarded(name) {
+			j.refuse(place{}, RuleVariable, name, "%.80s in the environment changes what the names of programs stand for or what programs load; a session with a command policy cannot set it", name)
+		}
+	}
+}
+
 func (j *judge) command(req *cove.ExecRequest, env map[string]string) {
 	switch {
 	case req == nil || req.Line == "" && len(req.Argv) == 0:
@@ -67,7 +77,7 @@ func (j *judge) command(req *cove.ExecRequest, env map[string]string) {
 		j.refuse(place{}, RuleEmpty, "", "there is both a line and an argv; send one")
 	case req.Line != "":
 		j.environment(env)
-		j.line(script{src: newSource(req.Line, nil), lang: bash, fresh: true, env: env})
+		j.line(req.Line, nil)
 	default:
 		j.environment(env)
 		j.argv(req.Argv)
@@ -77,10 +87,9 @@ func (j *judge) command(req *cove.ExecRequest, env map[string]string) {
 // interpreters are the programs that a context of a language stands for.
 var interpreters = map[string]string{"python": "python3", "python3": "python3", "node": "node", "javascript": "node", "js": "node"}
 
-// code judges code for a context. Bash is judged as a line; what it was told
-// before is still there, so nothing is known of its variables. For any other
-// language it is enough that its interpreter is on the list, as it is for a
-// script in a file.
+// code judges code for a context. Bash is judged as a line, but for programs that a
+// person must agree to: an interpreter runs under what it was started under. For any
+// other language it is enough that its interpreter is on the list.
 func (j *judge) code(req *cove.CodeRequest) {
 	if req == nil {
 		j.refuse(place{}, RuleEmpty, "", "there is no code")
@@ -88,7 +97,9 @@ func (j *judge) code(req *cove.CodeRequest) {
 	}
 	j.environment(req.Env)
 	if req.Language == "bash" {
-		j.line(script{src: newSource(req.Code, nil), lang: bash})
+		if j.line(req.Code, nil); len(j.asked) > 0 {
+			j.refuse(place{j.question.Line, j.question.Column}, RuleApproval, j.asked[0], "the command policy %s wants a person to agree before %s runs, which nobody can for code in a context; run it as a command", j.list.name, j.asked[0])
+		}
 		return
 	}
 	program, ok := interpreters[req.Language]

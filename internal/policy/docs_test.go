@@ -52,7 +52,7 @@ func TestDocs(t *testing.T) {
 			t.Errorf("the page says %s %v, the profile %v", row, got, names)
 		}
 	}
-	for _, e := range evasions {
+	for _, e := range refused {
 		if !strings.Contains(page, "`"+e.rule+"`") {
 			t.Errorf("the page does not tell of the rule %q", e.rule)
 		}

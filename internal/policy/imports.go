@@ -90,12 +90,12 @@ func (m modules) blocks(name string) bool {
 
 // loaders are the ways to load a module by a name that is only known at run time.
 // Where importlib may be used, so may they.
-var loaders = words{"__import__", "import_module", "find_spec", "find_loader", "get_loader", "resolve_name", "locate", "load_module", "run_module", "sys.modules", "importlib"}
+var loaders = []string{"__import__", "import_module", "find_spec", "find_loader", "get_loader", "resolve_name", "locate", "load_module", "run_module", "sys.modules", "importlib"}
 
 // dangerous reports whether an import is on the list.
 func (m modules) dangerous(i cove.Import) bool {
 	switch {
-	case i.Module == cove.AnyModule && loaders.has(i.How):
+	case i.Module == cove.AnyModule && slices.Contains(loaders, i.How):
 		return m.blocks("importlib")
 	case i.Module == cove.AnyModule:
 		return m.blocks("builtins")

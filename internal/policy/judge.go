@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/cove-sandbox/cove"
@@ -14,7 +15,7 @@ type judge struct {
 	programs []Program
 	refusal  *cove.Refusal
 	question *cove.Refusal // a person must agree
-	nested   int           // shells within shells
+	asked    []string      // programs that the question is about
 }
 
 // place is where a word starts, from 1; zero for what has no place.
@@ -40,9 +41,12 @@ func (j *judge) refuse(at place, rule, word, format string, args ...any) {
 	}
 }
 
-func (j *judge) ask(at place, word, format string, args ...any) {
+func (j *judge) ask(name arg, known string, kind Kind) {
 	if j.question == nil {
-		j.question = refusal(at, RuleApproval, word, fmt.Sprintf(format, args...))
+		j.question = refusal(name.at, RuleApproval, name.text, fmt.Sprintf("the command policy %s wants a person to agree before %s runs", j.list.name, known))
+	}
+	if kind == KindProgram && !slices.Contains(j.asked, known) {
+		j.asked = append(j.asked, known)
 	}
 }
 
@@ -53,9 +57,16 @@ func refusal(at place, rule, word, reason string) *cove.Refusal {
 func (j *judge) decision() cove.Decision {
 	switch {
 	case j.refusal != nil:
-		return cove.Decision{Effect: cove.Deny, Layer: cove.Content, Refusal: j.refusal}
+		return cove.Decision{Effect: cove.Deny, Layer: cove.Content, Refusal: j.refusal, Programs: &cove.Programs{}}
 	case j.question != nil:
-		return cove.Decision{Effect: cove.Ask, Layer: cove.Content, Refusal: j.question, Limits: j.list.limits, Programs: j.list.programs}
+		return cove.Decision{Effect: cove.Ask, Layer: cove.Content, Refusal: j.question, Limits: j.list.limits, Programs: j.executables()}
 	}
 	return cove.Decision{Effect: cove.Allow, Limits: j.list.limits, Programs: j.list.programs}
+}
+
+// executables are the programs of the profile and those that a person is asked about.
+func (j *judge) executables() *cove.Programs {
+	all := *j.list.programs
+	all.Names = slices.Sorted(slices.Values(slices.Concat(all.Names, j.asked)))
+	return &all
 }

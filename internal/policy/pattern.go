@@ -17,22 +17,8 @@ type pattern struct {
 // first use; a test compiles every one of them.
 func newPattern(text string) *pattern { return &pattern{text: text} }
 
-func (p *pattern) get() *regexp.Regexp {
+// MatchString is that of regexp.Regexp.
+func (p *pattern) MatchString(s string) bool {
 	p.once.Do(func() { p.made = regexp.MustCompile(p.text) })
-	return p.made
+	return p.made.MatchString(s)
 }
-
-// MatchString is that of regexp.Regexp, as are the other methods.
-func (p *pattern) MatchString(s string) bool { return p.get().MatchString(s) }
-
-// FindString is that of regexp.Regexp.
-func (p *pattern) FindString(s string) string { return p.get().FindString(s) }
-
-// FindStringSubmatch is that of regexp.Regexp.
-func (p *pattern) FindStringSubmatch(s string) []string { return p.get().FindStringSubmatch(s) }
-
-// FindAllString is that of regexp.Regexp.
-func (p *pattern) FindAllString(s string, n int) []string { return p.get().FindAllString(s, n) }
-
-// ReplaceAllString is that of regexp.Regexp.
-func (p *pattern) ReplaceAllString(s, with string) string { return p.get().ReplaceAllString(s, with) }

@@ -62,19 +62,33 @@ func helped(paths ...string) policy.Config {
 // profile carries what the kernel may let it execute.
 func TestProgramsOfADecision(t *testing.T) {
 	p, err := policy.New(policy.Config{Profiles: []policy.Profile{{
-		Name: "x", Allow: []string{"git", "cat", "bash"}, Ask: []string{"cp"}, Deny: []string{"rm"}, Helpers: []string{"/usr/lib/git-core", "/usr/lib/gcc/cc1"},
+		Name: "x", Allow: []string{"git", "cat", "bash"}, Ask: []string{"cp"}, Deny: []string{"rm"}, Helpers: []string{"/usr/lib/git-core", "/usr/lib/gcc/cc1"}, Offline: true,
 	}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := &cove.Programs{Names: []string{"bash", "cat", "cp", "git"}, Helpers: []string{"/usr/lib/gcc/cc1", "/usr/lib/git-core"}}
+	want := &cove.Programs{Names: []string{"bash", "cat", "git"}, Helpers: []string{"/usr/lib/gcc/cc1", "/usr/lib/git-core"}, Offline: true}
+	asked := *want
+	asked.Names = []string{"bash", "cat", "cp", "git"}
 	for _, verb := range []cove.Verb{cove.ProcessExec, cove.ProcessStart, cove.TrialRun, cove.ContextRun, cove.ContextOpen, cove.ContextRestart} {
 		a := root(verb)
 		a.Session = &cove.Session{Spec: cove.Spec{Policy: "x"}}
-		a.Exec, a.Code = &cove.ExecRequest{Line: "cat a; cp a b"}, &cove.CodeRequest{Language: "bash", Code: "cat a"}
+		a.Exec, a.Code = &cove.ExecRequest{Line: "cat a"}, &cove.CodeRequest{Language: "bash", Code: "cat a"}
 		d := p.Decide(a)
-		if diff := cmp.Diff(want, d.Programs); d.Effect == cove.Deny || diff != "" {
+		if diff := cmp.Diff(want, d.Programs); d.Effect != cove.Allow || diff != "" {
 			t.Errorf("%s: %+v %s", verb, d, diff)
+		}
+		// A program that a person must agree to is there for the command that asks for it
+		// alone, and never for an interpreter, which takes whatever code comes.
+		if a.Exec.Line = "cat a; command cp a b; cp c d; cd /"; runs(verb) {
+			if d := p.Decide(a); d.Effect != cove.Ask || !cmp.Equal(&asked, d.Programs) {
+				t.Errorf("%s of a program to ask about: %+v with %+v", verb, d, d.Programs)
+			}
+		}
+		if a.Exec.Line, a.Code.Code = "rm x", "cp a b"; runs(verb) || verb == cove.ContextRun {
+			if d := p.Decide(a); d.Effect != cove.Deny || d.Programs == nil || len(d.Programs.Names) > 0 {
+				t.Errorf("%s that is refused: %+v with %+v", verb, d, d.Programs)
+			}
 		}
 		a.Session.Spec.Policy = ""
 		if d := p.Decide(a); d.Programs != nil {
@@ -85,6 +99,10 @@ func TestProgramsOfADecision(t *testing.T) {
 			t.Errorf("%s under a policy that is gone: %+v", verb, d.Programs)
 		}
 	}
+}
+
+func runs(v cove.Verb) bool {
+	return v == cove.ProcessExec || v == cove.ProcessStart || v == cove.TrialRun
 }
 
 func many(n int) []string {
@@ -255,9 +273,6 @@ func TestCode(t *testing.T) {
 		{"bash", "ls | wc -l", ""},
 		{"bash", "rm x", policy.RuleDenied},
 		// What was said to the context before may have set the variable.
-		{"bash", "i=1; echo $((i))", policy.RuleArithmetic},
-		{"bash", "echo $((RANDOM)) $(($?))", policy.RuleArithmetic},
-		{"bash", "declare -A m; m[$x]=1", policy.RuleArithmetic},
 		{"bash", "echo $(( 1 + $? ))", ""},
 		{"python", "import os", ""},
 		{"python3", "1", ""},
@@ -290,16 +305,9 @@ func TestEnvironment(t *testing.T) {
 		{map[string]string{"BASH_ENV": "x"}, nil, "ls", policy.RuleVariable},
 		{map[string]string{"BASH_FUNC_ls%%": "() { rm x; }"}, nil, "ls", policy.RuleVariable},
 		{map[string]string{"HOME": "/workspace", "LANG": "C.UTF-8", "IFS": ","}, nil, "ls", ""},
-		{map[string]string{"HOME": "-delete"}, nil, "find ~", policy.RuleVariable},
-		{map[string]string{"LANG": "ja_JP.SJIS"}, nil, "ls", policy.RuleVariable},
-		{nil, map[string]string{"IFS": "0"}, "ls", policy.RuleVariable},
-		{nil, map[string]string{"x": "a[$(rm x)]"}, "echo $((x))", policy.RuleArithmetic},
+		{map[string]string{"PYTHONPATH": ".", "PS4": "$(rm x)"}, nil, "ls", ""},
 		{map[string]string{"x": "a[$(rm x)]"}, map[string]string{"x": "5"}, "echo $((x))", ""},
-		{map[string]string{"x": "a[$(rm x)]"}, nil, "x=5; echo $((x))", policy.RuleArithmetic},
-		{nil, map[string]string{"x": "-delete"}, `find "$x"`, policy.RuleArgument},
 		{nil, map[string]string{"x": "./dir"}, `find "$x"`, ""},
-		{nil, map[string]string{"m": "x"}, `declare -A m; m[$k]=1; read -r k`, policy.RuleArithmetic},
-		{nil, map[string]string{"RANDOM": "a[$(rm x)]"}, `echo $((RANDOM))`, policy.RuleArithmetic},
 	} {
 		a := run(c.line)
 		a.Session.Spec.Env, a.Exec.Env = c.session, c.exec
@@ -355,7 +363,7 @@ func TestPure(t *testing.T) {
 	p := agentBash(t)
 	var lines []string
 	lines = append(lines, honest...)
-	for _, e := range evasions {
+	for _, e := range refused {
 		lines = append(lines, e.line)
 	}
 	env := map[string]string{"a": "1", "b": "x", "c": "", "PATH": "x", "LD_X": "y"}

@@ -12,18 +12,19 @@ import (
 type Profile struct {
 	// Name is how a session asks for the profile.
 	Name string `json:"name"`
-	// Allow names the programs that may run. Those that start other programs
-	// and that the package knows are looked into; others are trusted with
-	// whatever arguments they get.
+	// Allow names the programs that may run, with whatever arguments.
 	Allow []string `json:"allow"`
 	// Deny names programs and builtins that are refused with their own rule,
 	// also where a builtin would be harmless.
 	Deny []string `json:"deny,omitempty"`
-	// Ask names programs and builtins that may run once a person has agreed.
+	// Ask names programs and builtins that may run once a person has agreed, for
+	// the command that they agreed to.
 	Ask []string `json:"ask,omitempty"`
 	// Helpers are absolute paths of programs, or directories of programs, that
 	// listed programs start themselves. No command can name them.
 	Helpers []string `json:"helpers,omitempty"`
+	// Offline keeps commands from opening sockets of the internet families.
+	Offline bool `json:"offline,omitempty"`
 	// Limits bound every command under the profile.
 	Limits cove.Limits `json:"limits,omitzero"`
 }
@@ -36,7 +37,8 @@ func AgentBash() Profile {
 			"jq", "awk", "grep", "sed", "sort", "uniq", "head", "tail", "wc", "cut", "tr",
 			"cat", "echo", "date", "find", "ls", "python3", "python",
 		},
-		Deny: []string{"rm", "mv", "dd", "sudo", "curl", "wget", "ssh"},
+		Deny:    []string{"rm", "mv", "dd", "sudo", "curl", "wget", "ssh"},
+		Offline: true, // no program of the list is for the network
 	}
 }
 
@@ -101,25 +103,12 @@ func (p Profile) validHelpers() error {
 	return nil
 }
 
-// Executables returns what the kernel may let commands under the profile
-// execute: the names of the programs that it allows or asks about, and its
-// helpers. Both are sorted.
-func (p Profile) Executables() (names, helpers []string) {
-	for _, name := range slices.Concat(p.Allow, p.Ask) {
-		if !slices.Contains(p.Deny, name) {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names, slices.Sorted(slices.Values(p.Helpers))
-}
-
 func validProgram(profile, field, name string) error {
 	if len(name) > maxProgramName || !programName.MatchString(name) {
 		return cove.InvalidField(field, "profile %s: %.80q is not the bare name of a program", profile, name)
 	}
-	if _, is := builtins()[name]; is && field != "policy.deny" && builtins()[name] == nil {
-		return cove.InvalidField(field, "profile %s: %s is a builtin of the shell that cannot be looked into; no profile can let it run", profile, name)
+	if builtins[name] && field != "policy.deny" {
+		return cove.InvalidField(field, "profile %s: %s is a builtin of the shell that runs a text as commands, or changes what names stand for; no profile can let it run", profile, name)
 	}
 	return nil
 }
@@ -129,7 +118,7 @@ type list struct {
 	name             string
 	allow, deny, ask map[string]bool
 	limits           cove.Limits
-	programs         *cove.Programs
+	programs         *cove.Programs // what the kernel may let every command execute
 }
 
 func newList(p Profile) *list {
@@ -140,12 +129,14 @@ func newList(p Profile) *list {
 		}
 		return m
 	}
-	names, helpers := p.Executables()
 	return &list{
 		name: p.Name, allow: set(p.Allow), deny: set(p.Deny), ask: set(p.Ask), limits: p.Limits,
-		programs: &cove.Programs{Names: names, Helpers: helpers},
+		programs: &cove.Programs{Names: slices.Sorted(slices.Values(p.Allow)), Helpers: slices.Sorted(slices.Values(p.Helpers)), Offline: p.Offline},
 	}
 }
+
+// names reports whether a name stands in one of the lists.
+func (l *list) names(name string) bool { return l.allow[name] || l.deny[name] || l.ask[name] }
 
 // binaries are the folders in which a program may be named by its path.
 var binaries = []string{"/bin/", "/usr/bin/", "/usr/local/bin/"}

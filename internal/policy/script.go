@@ -2,56 +2,36 @@ package policy
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// lang is the dialect that a script is read in.
-type lang = syntax.LangVariant
-
-const (
-	bash  = syntax.LangBash
-	posix = syntax.LangPOSIX
-)
-
-// script is a parsed piece of shell and what is known about it as a whole.
+// script is a parsed piece of shell.
 type script struct {
 	*judge
 
-	src   source
-	lang  lang
-	fresh bool              // no variable is set but those of the sandbox and env
-	env   map[string]string // set by callers
-
-	facts     facts
-	functions map[string]*function
-	maps      map[string]uint // arrays that are surely associative, and from which byte on
-	top       int             // the statement of the script that is being walked
-	within    bool            // in the body of a function
+	src       source
+	functions map[string]bool // that it declares anywhere
 }
 
-// line judges a script.
-func (j *judge) line(s script) {
-	s.judge = j
+// line judges a script. All that one inside a word holds is at the place of the word.
+func (j *judge) line(text string, fixed *place) {
+	s := script{judge: j, src: newSource(text, fixed), functions: map[string]bool{}}
 	if !j.checkText(s.src) {
 		return
 	}
-	file, err := syntax.NewParser(syntax.Variant(s.lang), syntax.KeepComments(true)).Parse(strings.NewReader(s.src.text), "")
+	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(text), "")
 	if err != nil {
 		s.badSyntax(err)
 		return
 	}
-	quoted, ok := s.survey(file)
-	if !ok {
-		return
-	}
-	j.checkContinuations(s.src, quoted)
-	s.declare(file)
-	s.learn(file)
-	for i, st := range file.Stmts {
-		s.top = i
-		s.stmt(st)
+	if s.survey(file) {
+		syntax.Walk(file, func(n syntax.Node) bool {
+			s.node(n)
+			return true
+		})
 	}
 }
 
@@ -68,52 +48,84 @@ func (s *script) badSyntax(err error) {
 	s.refuse(s.src.at(at), RuleSyntax, "", "the shell cannot read this: %s", text)
 }
 
-// survey bounds the depth of the tree, so that whatever walks it later cannot
-// run out of stack, and finds the text in which a backslash means nothing.
-func (s *script) survey(file *syntax.File) (quoted []span, ok bool) {
+// survey finds the functions and bounds the depth of the tree, so that whatever
+// walks it later cannot run out of stack.
+func (s *script) survey(file *syntax.File) bool {
 	depth, ok := 0, true
 	syntax.Walk(file, func(n syntax.Node) bool {
 		if n == nil {
 			depth--
 			return true
 		}
-		if depth++; depth > maxTreeDepth {
-			if ok {
-				s.refuse(s.src.at(offset(n)), RuleDepth, "", "the command is nested more than %d levels deep", maxTreeDepth)
-			}
+		if depth++; depth > maxTreeDepth && ok {
+			s.refuse(s.src.at(offset(n)), RuleDepth, "", "the command is nested more than %d levels deep", maxTreeDepth)
 			ok = false
 		}
-		switch n := n.(type) {
-		case *syntax.Comment:
-			s.checkComment(n)
-		case *syntax.SglQuoted:
-			if !n.Dollar {
-				quoted = append(quoted, span{n.Left.Offset(), n.Right.Offset()})
-			}
-		case *syntax.Redirect:
-			if n.Hdoc != nil && len(n.Hdoc.Parts) > 0 && quotedDelimiter(n.Word) {
-				quoted = append(quoted, span{n.Hdoc.Pos().Offset(), n.Hdoc.End().Offset()})
-			}
+		if f, is := n.(*syntax.FuncDecl); is && f.Name != nil {
+			s.functions[f.Name.Value] = true
 		}
 		if !ok {
 			depth--
 		}
 		return ok
 	})
-	return quoted, ok
+	return ok
 }
 
-// checkComment refuses what only the parser takes for a comment: a # behind a
-// quote in the middle of a word, and the line after a comment that ends in a
-// backslash.
-func (s *script) checkComment(c *syntax.Comment) {
-	at := c.Hash.Offset()
-	if at > 0 && strings.IndexByte(" \t\n;", s.src.text[at-1]) < 0 {
-		s.reject(c, RuleAmbiguous, "shells disagree on whether this is a comment; put a blank before the #")
+// node judges one node of the tree; those below it are judged on their own.
+func (s *script) node(n syntax.Node) {
+	switch n := n.(type) {
+	case *syntax.CallExpr:
+		if len(n.Args) > 0 {
+			s.call(s.arguments(n.Args))
+		}
+	case *syntax.DeclClause:
+		s.found(arg{at: s.src.at(offset(n)), text: n.Variant.Value}, n.Variant.Value, KindBuiltin)
+	case *syntax.LetClause:
+		s.found(arg{at: s.src.at(offset(n)), text: "let"}, "let", KindBuiltin)
+	case *syntax.FuncDecl:
+		if n.Name != nil && s.list.names(n.Name.Value) {
+			s.refuse(s.src.at(offset(n.Name)), RuleFunction, n.Name.Value, "%s is the name of a command already; give the function another one", n.Name.Value)
+		}
+	case *syntax.Assign:
+		if n.Name != nil && (!n.Naked || n.Index != nil) && guarded(n.Name.Value) {
+			s.refuse(s.src.at(offset(n)), RuleVariable, n.Name.Value, "%s changes what the names of programs stand for or what programs load; it cannot be set", n.Name.Value)
+		}
+	case *syntax.Redirect:
+		if target, _ := literal(n.Word); slices.ContainsFunc(networkFiles, func(p string) bool { return strings.HasPrefix(target, p) }) {
+			s.refuse(s.src.at(offset(n.Word)), RuleRedirect, target, "%s is a network connection and not a file; use one in the workspace", shown(target))
+		}
 	}
-	if line, _, _ := strings.Cut(s.src.text[at:], "\n"); strings.HasSuffix(line, `\`) {
-		s.reject(c, RuleAmbiguous, "shells disagree on whether this comment goes on; take the backslash away")
+}
+
+// networkFiles are places of which bash makes network connections.
+var networkFiles = []string{"/dev/tcp/", "/dev/udp/"}
+
+// guarded reports a variable that changes which program a name stands for, or what
+// is run or loaded before a program.
+func guarded(name string) bool {
+	return slices.Contains([]string{"PATH", "ENV", "SHELLOPTS", "BASHOPTS"}, name) || strings.HasPrefix(name, "BASH_") || strings.HasPrefix(name, "LD_")
+}
+
+// arg is one argument of a command, as far as it is known before it runs.
+type arg struct {
+	at      place
+	word    string // as written
+	text    string // the value, if literal; else the part of it that comes first
+	literal bool
+}
+
+func (s *script) arguments(words []*syntax.Word) []arg {
+	args := make([]arg, len(words))
+	for i, w := range words {
+		a := arg{at: s.src.at(offset(w))}
+		if len(w.Parts) > 0 {
+			a.word = s.src.text[w.Pos().Offset():w.End().Offset()]
+		}
+		a.text, a.literal = literal(w)
+		args[i] = a
 	}
+	return args
 }
 
 // offset is where a node starts. A word can be empty, and then has no place.
@@ -122,17 +134,4 @@ func offset(n syntax.Node) uint {
 		return 0
 	}
 	return n.Pos().Offset()
-}
-
-// text is a node as it was written.
-func (s *script) text(n syntax.Node) string {
-	if w, is := n.(*syntax.Word); is && len(w.Parts) == 0 {
-		return ""
-	}
-	return s.src.between(n.Pos().Offset(), n.End().Offset())
-}
-
-// reject refuses a node.
-func (s *script) reject(n syntax.Node, rule, format string, args ...any) {
-	s.refuse(s.src.at(offset(n)), rule, s.text(n), format, args...)
 }

@@ -1,10 +1,6 @@
 package policy
 
-import (
-	"cmp"
-	"slices"
-	"unicode/utf8"
-)
+import "slices"
 
 // Bounds on what is judged. Linux takes no line longer than 128 KiB; the parser
 // needs up to 4 KiB of stack for each level, so nesting is bounded before it
@@ -13,7 +9,6 @@ const (
 	maxSource    = 64 << 10
 	maxBrackets  = 200
 	maxTreeDepth = 400
-	maxNested    = 4 // shells within shells
 	maxOffset    = 1 << 30
 )
 
@@ -48,20 +43,10 @@ func (s source) at(offset uint) place {
 	return place{line: line + 1, column: i - s.lines[line] + 1}
 }
 
-// between returns the text from one byte to another.
-func (s source) between(from, to uint) string {
-	to = min(to, uint(len(s.text)))
-	return s.text[min(from, to):to]
-}
-
 // checkText refuses what must not reach the parser.
 func (j *judge) checkText(s source) bool {
 	if len(s.text) > maxSource {
 		j.refuse(s.at(0), RuleSize, "", "the command is %d bytes long and the most is %d; write the data to a file first", len(s.text), maxSource)
-		return false
-	}
-	if offset := odd(s.text); offset >= 0 {
-		j.refuse(s.at(uint(offset)), RuleAmbiguous, "", "the command holds a byte that is no text (%q); write it as an escape", s.text[offset])
 		return false
 	}
 	if offset := tooDeep(s.text); offset >= 0 {
@@ -69,22 +54,6 @@ func (j *judge) checkText(s source) bool {
 		return false
 	}
 	return true
-}
-
-// odd returns the offset of the first byte that is neither text nor a tab or
-// newline. A carriage return is a blank to the parser and a letter to bash.
-func odd(text string) int {
-	for i, r := range text {
-		if r < ' ' && r != '\n' && r != '\t' || r == 0x7f {
-			return i
-		}
-		if r == utf8.RuneError {
-			if _, size := utf8.DecodeRuneInString(text[i:]); size == 1 {
-				return i
-			}
-		}
-	}
-	return -1
 }
 
 // tooDeep returns where the nesting passes the bound, or −1. It knows nothing
@@ -104,38 +73,4 @@ func tooDeep(text string) int {
 		}
 	}
 	return -1
-}
-
-// span is a range of bytes.
-type span struct{ from, to uint }
-
-// checkContinuations refuses a line that goes on in the middle of a word: bash
-// joins it before it looks for $( and the like, the parser after. Where quotes
-// take away the meaning of a backslash it may stand anywhere.
-func (j *judge) checkContinuations(s source, quoted []span) {
-	slices.SortFunc(quoted, func(a, b span) int { return cmp.Compare(a.from, b.from) })
-	for i := 1; i < len(s.text); i++ {
-		if s.text[i] != '\n' || s.text[i-1] != '\\' || escaped(s.text, i-1) || within(quoted, uint(i)) {
-			continue
-		}
-		if i >= 2 && s.text[i-2] != ' ' && s.text[i-2] != '\t' && s.text[i-2] != '\n' {
-			j.refuse(s.at(uint(i-1)), RuleAmbiguous, `\`, "a line that goes on must be broken after a blank, not inside a word")
-		}
-	}
-}
-
-// escaped reports whether an odd number of backslashes stands before i.
-func escaped(text string, i int) bool {
-	n := 0
-	for i > 0 && text[i-1] == '\\' {
-		n++
-		i--
-	}
-	return n%2 == 1
-}
-
-// within reports whether a byte is in one of the spans, which are in order.
-func within(spans []span, offset uint) bool {
-	i, exact := slices.BinarySearchFunc(spans, offset, func(s span, at uint) int { return cmp.Compare(s.from, at) })
-	return exact || i > 0 && offset < spans[i-1].to
 }

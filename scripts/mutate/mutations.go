@@ -59,7 +59,7 @@ var mutations = []mutation{
 	{
 		"the refusal of a program by a command policy", "internal/policy/call.go",
 		"case kind == KindProgram && !j.list.allow[known]:", "case kind == KindProgram && !j.list.allow[known] && known != \"perl\":",
-		"./internal/policy", "TestEvasions",
+		"./internal/policy", "TestRefusedLines",
 	},
 	{
 		"the Landlock domain of a program under a command policy", "internal/guest/agent/start.go",

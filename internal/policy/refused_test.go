@@ -1,22 +1,17 @@
 package policy_test
 
 import (
-	"slices"
+	"strings"
 	"testing"
 
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/internal/policy"
 )
 
-// evasion is a line that must not run, and the rule that must stop it.
-type evasion struct{ line, rule string }
-
-// evasions are ways to start a program that is not on the list.
-var evasions = slices.Concat(structureEvasions, textEvasions, programEvasions)
-
-// structureEvasions hide a command in the structure of a line, behind a name or
-// behind a builtin.
-var structureEvasions = []evasion{
+// refused are lines that name a program that is not on the list, or that cannot be
+// read, with the rule that says so. Lines that start one without naming it pass here;
+// provider/local and the providers' suite show that the kernel stops those.
+var refused = []struct{ line, rule string }{
 	// Plain, and hidden in the structure.
 	{`rm -rf /`, policy.RuleDenied},
 	{`mv a b; dd if=a; sudo ls; curl x; wget x; ssh x`, policy.RuleDenied},
@@ -44,9 +39,9 @@ var structureEvasions = []evasion{
 	{`case x in x) rm x;; esac`, policy.RuleDenied},
 	{`case $(rm x) in *) :;; esac`, policy.RuleDenied},
 	{`case x in $(rm x)) :;; esac`, policy.RuleDenied},
-	{`select x in a; do rm x; done`, policy.RuleSyntax},
-	{`coproc rm x`, policy.RuleBuiltin},
-	{`coproc ls { rm x; }`, policy.RuleBuiltin},
+	{`select x in a; do rm x; done`, policy.RuleDenied},
+	{`coproc rm x`, policy.RuleDenied},
+	{`coproc ls { rm x; }`, policy.RuleDenied},
 	{`> f rm x`, policy.RuleDenied},
 	{`x=1 rm x`, policy.RuleDenied},
 	{`echo > $(rm x)`, policy.RuleDenied},
@@ -86,17 +81,16 @@ var structureEvasions = []evasion{
 	{`echo {a,$(rm x)}`, policy.RuleDenied},
 	{`IFS=$(rm x) read y`, policy.RuleDenied},
 
-	// Names that only look harmless.
+	// Names that are not written out, or not plainly.
 	{`r\m x`, policy.RuleDenied},
 	{`'r'm x`, policy.RuleDenied},
 	{`"rm" x`, policy.RuleDenied},
 	{`r''m x`, policy.RuleDenied},
-	{`$'\x72m' x`, policy.RuleDenied},
-	{`$'\162\155' x`, policy.RuleDenied},
-	{`$'\u0072m' x`, policy.RuleDenied},
+	{`$'\x72m' x`, policy.RuleName},
+	{`$'\162\155' x`, policy.RuleName},
+	{`$'\u0072m' x`, policy.RuleName},
 	{`$'r\cm' x`, policy.RuleName},
 	{`$'rm\0' x`, policy.RuleName},
-	{"r\\\nm x", policy.RuleAmbiguous},
 	{`x=rm; $x y`, policy.RuleName},
 	{`x=rm; "$x" y`, policy.RuleName},
 	{`x=r; ${x}m y`, policy.RuleName},
@@ -111,9 +105,7 @@ var structureEvasions = []evasion{
 	{`r*`, policy.RuleName},
 	{`~/rm x`, policy.RuleName},
 	{`~+/rm x`, policy.RuleName},
-	{`$"rm" x`, policy.RuleAmbiguous},
 	{`"$@"`, policy.RuleName},
-	{`${!x}`, policy.RuleIndirect},
 	{`$((1)) x`, policy.RuleName},
 	{`<(ls)`, policy.RuleName},
 	{`/bin/rm x`, policy.RuleDenied},
@@ -149,97 +141,105 @@ var structureEvasions = []evasion{
 	{`\[[ x ]]`, policy.RuleUnlisted},
 	{`\if x`, policy.RuleUnlisted},
 
-	// Builtins that run or hide commands.
+	// Builtins that run a text or a command, or change what a name stands for.
 	{`eval rm x`, policy.RuleBuiltin},
 	{`eval ls`, policy.RuleBuiltin},
 	{`\eval 'rm x'`, policy.RuleBuiltin},
 	{`. ./x`, policy.RuleBuiltin},
 	{`source x`, policy.RuleBuiltin},
 	{`exec rm x`, policy.RuleDenied},
-	{`exec -a ls rm x`, policy.RuleOption},
 	{`exec $x`, policy.RuleName},
 	{`command rm x`, policy.RuleDenied},
-	{`command -p rm x`, policy.RuleOption},
 	{`command $x`, policy.RuleName},
 	{`command eval rm`, policy.RuleBuiltin},
 	{`command command exec rm`, policy.RuleDenied},
-	{`command export PATH=.`, policy.RuleBuiltin},
-	{`command -v x; command -- rm`, policy.RuleOption},
 	{`builtin eval rm`, policy.RuleBuiltin},
 	{`alias ls=rm`, policy.RuleBuiltin},
 	{`unalias ls`, policy.RuleBuiltin},
 	{`enable -f x ls`, policy.RuleBuiltin},
 	{`enable -n echo`, policy.RuleBuiltin},
 	{`hash -p /bin/rm ls`, policy.RuleBuiltin},
-	{`trap 'rm x' EXIT`, policy.RuleBuiltin},
-	{`trap "$x" EXIT`, policy.RuleBuiltin},
-	{`trap ls DEBUG`, policy.RuleBuiltin},
+	{`trap 'rm x' EXIT`, policy.RuleDenied},
 	{`bind -x '"a":rm'`, policy.RuleBuiltin},
 	{`complete -C rm x`, policy.RuleBuiltin},
 	{`compgen -W '$(rm x)'`, policy.RuleBuiltin},
 	{`compgen -C rm`, policy.RuleBuiltin},
-	{`mapfile -C rm -c 1 x < f`, policy.RuleOption},
-	{`mapfile -tC rm x < f`, policy.RuleOption},
-	{`mapfile "$x" < f`, policy.RuleArgument},
-	{`mapfile a b < f`, policy.RuleBuiltin},
-	{`readarray -O 5 x < f`, policy.RuleOption},
-	{`jobs -x rm x`, policy.RuleBuiltin},
 	{`fc -s`, policy.RuleBuiltin},
 	{`history -s rm`, policy.RuleBuiltin},
-	{`let 'x=a[$(rm x)]'`, policy.RuleBuiltin},
-	{`\let x`, policy.RuleBuiltin},
-	{`getopts a 'x[$(rm x)]'`, policy.RuleBuiltin},
-	{`kill -9 1`, policy.RuleBuiltin},
-	{`set -k; ls PATH=.`, policy.RuleBuiltin},
-	{`set -o posix`, policy.RuleBuiltin},
-	{`set -B`, policy.RuleBuiltin},
-	{`set -a`, policy.RuleBuiltin},
-	{`set "$x"`, policy.RuleBuiltin},
-	{`shopt -s expand_aliases`, policy.RuleBuiltin},
-	{`shopt -s extglob`, policy.RuleBuiltin},
-	{`shopt -s "$x"`, policy.RuleBuiltin},
-	{`wait -p x`, policy.RuleArgument},
-	{`wait "$x" $(ls)`, policy.RuleArgument},
-	{`unset -f ls`, policy.RuleArithmetic},
-	{`f() { ls; }; unset f; f`, policy.RuleFunction},
-	{`\declare x=1`, policy.RuleBuiltin},
-	{`"export" PATH=.`, policy.RuleBuiltin},
 
-	// Functions that may not be there when they are called.
+	// Functions.
 	{`jq() { rm x; }`, policy.RuleFunction},
 	{`echo() { ls; }`, policy.RuleFunction},
 	{`f() { rm x; }`, policy.RuleDenied},
 	{`f() { rm x; }; f`, policy.RuleDenied},
 	{`function f { ls; rm x; }`, policy.RuleDenied},
 	{`f() ( rm x )`, policy.RuleDenied},
-	{`node; node() { ls; }`, policy.RuleFunction},
-	{`if false; then node() { ls; }; fi; node`, policy.RuleFunction},
-	{`(node() { ls; }); node`, policy.RuleFunction},
-	{`node() { ls; } & node`, policy.RuleFunction},
-	{`false && node() { ls; }; node`, policy.RuleFunction},
-	{`x() { node; }; x; node() { ls; }`, policy.RuleFunction},
-	{`x() { node() { ls; }; }; node`, policy.RuleFunction},
-	{`{ node() { ls; }; node; }`, policy.RuleFunction},
-	{`node() { ls; } | node`, policy.RuleAmbiguous},
-	{`node() { ls; } && node`, policy.RuleAmbiguous},
-	{`command_not_found_handle() { ls; }; ls`, policy.RuleFunction},
-	{`a-b() { ls; }`, policy.RuleFunction},
-	{`:() { :|:& };:`, policy.RuleFunction},
 	{`exec node; node() { ls; }`, policy.RuleUnlisted},
 	{`node() { ls; }; exec node`, policy.RuleUnlisted},
 	{`node() { ls; }; command node`, policy.RuleUnlisted},
+
+	// Variables that change what runs.
+	{`PATH=. ls`, policy.RuleVariable},
+	{`PATH=.; ls`, policy.RuleVariable},
+	{`export PATH=.`, policy.RuleVariable},
+	{`declare PATH=.`, policy.RuleVariable},
+	{`PATH+=:. ls`, policy.RuleVariable},
+	{`LD_PRELOAD=./x.so ls`, policy.RuleVariable},
+	{`LD_LIBRARY_PATH=. ls`, policy.RuleVariable},
+	{`BASH_ENV=x ls`, policy.RuleVariable},
+	{`ENV=x ls`, policy.RuleVariable},
+	{`BASH_CMDS[ls]=/bin/rm; ls`, policy.RuleVariable},
+	{`BASH_ALIASES[ls]=rm; ls`, policy.RuleVariable},
+	{`SHELLOPTS=x ls`, policy.RuleVariable},
+	{`BASH_FUNC_ls=x ls`, policy.RuleVariable},
+
+	// What cannot be read.
+	{`[[ (1 -eq 1) -eq 1 ]]`, policy.RuleSyntax},
+	{`echo $(( a.b ))`, policy.RuleSyntax},
+	{`$'\' x`, policy.RuleSyntax},
+	{`$'\q' x`, policy.RuleName},
+	{`$'\xz' x`, policy.RuleName},
+	{`$'\U00110000' x`, policy.RuleName},
+	{"echo $\\\n(rm x)", policy.RuleSyntax},
+	{"cat <<E$x\nrm\nE$x\n", policy.RuleSyntax},
+	{"cat <<`ls`\nrm\n`ls`\n", policy.RuleSyntax},
+	{"x=$(cat <<EOF\na\nEOF)\nls", policy.RuleSyntax},
+	{`echo ${x@U`, policy.RuleSyntax},
+	{`((ls)||(rm x))`, policy.RuleSyntax},
+	{`echo $((ls)||(rm x))`, policy.RuleSyntax},
+	{`echo "unclosed`, policy.RuleSyntax},
+	{`if ls; then`, policy.RuleSyntax},
+	{`ls )`, policy.RuleSyntax},
+	{strings.Repeat("(", 5000) + "rm" + strings.Repeat(")", 5000), policy.RuleDepth},
+	{strings.Repeat("$(", 300) + "rm" + strings.Repeat(")", 300), policy.RuleDepth},
+	{strings.Repeat("ls|", 500) + "rm x", policy.RuleDepth},
+	{strings.Repeat("! ", 3000) + "rm", policy.RuleSyntax},
+	{"echo " + strings.Repeat("a", 70000), policy.RuleSize},
+	{"[[ " + strings.Repeat("! ", 2000) + "a ]]", policy.RuleDepth},
+	{"echo $((" + strings.Repeat("1+", 1000) + "1))", policy.RuleDepth},
+	{`ls | ! rm x`, policy.RuleSyntax},
+	{`echo\`, policy.RuleName},
+	{`echo ${1[0]}`, policy.RuleSyntax},
+	{`((5 = 5))`, policy.RuleSyntax},
+	{`echo ${ rm x; }`, policy.RuleDenied},
+	{`echo ${| rm x; }`, policy.RuleDenied},
+
+	// Redirections that are network connections.
+	{`cat < /dev/tcp/1.2.3.4/80`, policy.RuleRedirect},
+	{`exec 3<> /dev/tcp/host/80`, policy.RuleRedirect},
+	{`echo x > "/dev/udp/host/53"`, policy.RuleRedirect},
 }
 
-func TestEvasions(t *testing.T) {
+func TestRefusedLines(t *testing.T) {
 	p := agentBash(t)
-	for _, e := range evasions {
+	for _, e := range refused {
 		got := explainLine(t, p, e.line).Decision
 		name := e.line[:min(len(e.line), 200)]
 		switch {
 		case got.Effect != cove.Deny:
-			t.Errorf("%s\n\tis let through, but %q must stop it", name, e.rule)
+			t.Errorf("%s\n\tpasses, but %q must refuse it", name, e.rule)
 		case got.Refusal.Rule != e.rule:
-			t.Errorf("%s\n\tis stopped by %q (%s at %d:%d, %s), not by %q", name, got.Refusal.Rule, got.Refusal.Word, got.Refusal.Line, got.Refusal.Column, got.Refusal.Reason, e.rule)
+			t.Errorf("%s\n\tis refused by %q (%s at %d:%d, %s), not by %q", name, got.Refusal.Rule, got.Refusal.Word, got.Refusal.Line, got.Refusal.Column, got.Refusal.Reason, e.rule)
 		case got.Layer != cove.Content || got.Refusal.Reason == "" || got.Refusal.Line == 0 || got.Refusal.Column == 0:
 			t.Errorf("%s\n\tthe refusal is not complete: %+v", name, got)
 		}
