@@ -107,12 +107,12 @@ func assemble(ctx context.Context, cfg config.Config, at site) (_ *assembly, err
 	if err := dataRuns(ctx, a, &ec, cfg, at.files); err != nil {
 		return nil, cove.WithReason(err, cove.ReasonConfiguration)
 	}
-	ahead := at.prepare(ctx, ec, list)
-	a.later(ahead.discard)
-	runtime.Gosched() // a sandbox takes longer than all else here, so it goes first
 	if err := policies(&ec, cfg); err != nil {
 		return nil, cove.WithReason(err, cove.ReasonConfiguration)
 	}
+	ahead := at.prepare(ctx, ec, list)
+	a.later(ahead.discard)
+	runtime.Gosched() // a sandbox takes longer than all else here, so it goes first
 	journal, err := audit.Open(audit.Config{Dir: filepath.Join(at.dir, "journal"), Node: at.node, Brief: at.run != nil}) //nolint:contextcheck // the journal outlives the call
 	if err != nil {
 		return nil, err
