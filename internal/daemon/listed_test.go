@@ -89,6 +89,33 @@ func TestUnlistedProgramsAreStopped(t *testing.T) {
 	}
 }
 
+// TestUnlistedProgramsHaveNoNetwork: agent-bash lists no program for the network, so that
+// what bash and Python have of their own does not reach it either.
+func TestUnlistedProgramsHaveNoNetwork(t *testing.T) {
+	r, end := serve(t, settings(t, "SANDBOX_PROVIDER", "local"), daemon.Options{})
+	defer end()
+	p := dial(t, r.URL, keyOf(t, r))
+	for name, argv := range map[string][]string{
+		"bash":   nil,
+		"python": {"python3", "-c", `import socket; socket.create_connection(("127.0.0.1", 1))`},
+	} {
+		req := cove.ExecRequest{Argv: argv}
+		if argv == nil {
+			req.Line = `x=/dev/tcp/127.0.0.1/1; echo > $x`
+		}
+		for policy, want := range map[string]string{"": "refused", "agent-bash": "denied"} {
+			s := openWith(t, p, policy)
+			if policy != "" && s.Isolation.Policy != cove.Hard {
+				t.Skip("this kernel does not keep programs to a list: isolation.policy is " + string(s.Isolation.Policy))
+			}
+			ran, err := p.Processes(s.ID).Exec(t.Context(), req)
+			if err != nil || ran.Outcome == cove.Blocked || !strings.Contains(string(ran.Stderr.Data), want) {
+				t.Errorf("%s under the policy %q: %+v, %v; want %q", name, policy, ran, err, want)
+			}
+		}
+	}
+}
+
 // startScript is a script that starts the program.
 const startScript = `import os
 os.system("/usr/bin/mkdir mark")

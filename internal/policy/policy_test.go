@@ -105,6 +105,13 @@ func runs(v cove.Verb) bool {
 	return v == cove.ProcessExec || v == cove.ProcessStart || v == cove.TrialRun
 }
 
+func TestAgentBashIsOffline(t *testing.T) {
+	a := run("ls")
+	if d := agentBash(t).Decide(a); !d.Programs.Offline || !slices.Contains(d.Programs.Names, "python3") || slices.Contains(d.Programs.Names, "rm") {
+		t.Errorf("%+v", d.Programs)
+	}
+}
+
 func many(n int) []string {
 	names := make([]string, n)
 	for i := range names {

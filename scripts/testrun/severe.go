@@ -44,7 +44,7 @@ var severe = []struct {
 		packages: []string{"internal/egress", "internal/policy", "internal/pypolicy", "internal/sqlpolicy"},
 		groups:   []string{"blocked", "egress", "grants", "network", "programs", "sql"},
 		words: []string{
-			"asksaperson", "blocked", "ceiling", "closednetwork", "denied", "egress", "fallback", "grant", "importmodes", "keepstoitslist", "onitswayout", "policy", "runnothing",
+			"asksaperson", "blocked", "ceiling", "closednetwork", "denied", "egress", "fallback", "grant", "importmodes", "keepstoitslist", "onitswayout", "policy", "runnothing", "specialvariables",
 			"testimports", "thoseofthelist", "unlistedprograms",
 		},
 	},
