@@ -142,7 +142,11 @@ func (c Case) code() Program {
 
 // code goes on behind itself when the check holds, and rest further when not.
 func (k Check) code(rest int) Program {
-	prog := Program{load(offArgs + 8*uint32(k.Arg))} //nolint:gosec // 0 to 5
+	at := offArgs + 8*uint32(k.Arg) //nolint:gosec // 0 to 5
+	if k.High {
+		at += 4 // on both architectures the low half is first
+	}
+	prog := Program{load(at)}
 	if k.Mask != 0 {
 		prog = append(prog, and(k.Mask))
 	}

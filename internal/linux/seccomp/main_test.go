@@ -7,6 +7,8 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -25,6 +27,7 @@ func TestMain(m *testing.M) {
 		"try":     fencedCalls,
 		"foreign": foreignCode,
 		"threads": fenceThreads,
+		"limits":  limitedFilters,
 		"naked":   func([]string) error { return fence(false) },
 	})
 }
@@ -152,4 +155,55 @@ func TestInstallNeedsNoNewPrivs(t *testing.T) {
 func TestInstallOnAllThreads(t *testing.T) {
 	linuxtest.Need(t, seccomp.Probe())
 	linuxtest.OK(t, linuxtest.Child{Name: "threads"})
+}
+
+// limitedFilters says how many instructions of filters a program could install, after
+// it was given so many filters by others.
+func limitedFilters(args []string) error {
+	runtime.LockOSThread()
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return err
+	}
+	for range len(args[0]) {
+		if err := fence(true); err != nil {
+			return err
+		}
+	}
+	if args[1] == "limited" {
+		if err := seccomp.LimitFilters(false); err != nil {
+			return err
+		}
+	}
+	if err := fence(false); err != nil {
+		return err
+	}
+	room := 0
+	for n := 4096; n >= 16; {
+		filter := slices.Repeat(seccomp.Program{{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW}}, n)
+		switch err := seccomp.Install(filter, false); {
+		case err == nil:
+			room += 2*n + 7 // as the kernel counts
+		case errors.Is(err, unix.ENOMEM):
+			n /= 2
+		default:
+			return err
+		}
+	}
+	_, err := fmt.Print(room)
+	return err
+}
+
+// TestFiltersOfProgramsAreBounded: what a program can install is little, also where
+// somebody else has installed some before, and is not nothing.
+func TestFiltersOfProgramsAreBounded(t *testing.T) {
+	linuxtest.Need(t, seccomp.Probe())
+	for _, before := range []string{"", "x", "xxxxxxxxxx"} {
+		for how, most := range map[string]int{"limited": 1600, "unlimited": 32768} {
+			room, err := strconv.Atoi(linuxtest.OK(t, linuxtest.Child{Name: "limits", Args: []string{before, how}}))
+			t.Logf("%s, after %d others: %d instructions", how, len(before), room)
+			if err != nil || room > most || room < 1200 || how == "unlimited" && room < 1600 {
+				t.Errorf("%s, after %d others: room for %d instructions, %v", how, len(before), room, err)
+			}
+		}
+	}
 }

@@ -16,8 +16,9 @@ type Action uint32
 
 // The answers beside [Fail].
 const (
-	Allow Action = unix.SECCOMP_RET_ALLOW
-	Kill  Action = unix.SECCOMP_RET_KILL_PROCESS // the process dies of SIGSYS
+	Allow   Action = unix.SECCOMP_RET_ALLOW
+	Kill    Action = unix.SECCOMP_RET_KILL_PROCESS // the process dies of SIGSYS
+	Succeed Action = unix.SECCOMP_RET_ERRNO        // 0, without making the call; of rules only
 )
 
 // Fail answers a call with an error, without making it.
@@ -26,13 +27,14 @@ func Fail(e syscall.Errno) Action {
 }
 
 func (a Action) valid() bool {
-	return a == Allow || a == Kill || a&unix.SECCOMP_RET_ACTION_FULL == unix.SECCOMP_RET_ERRNO && a != unix.SECCOMP_RET_ERRNO
+	return a == Allow || a == Kill || a&unix.SECCOMP_RET_ACTION_FULL == unix.SECCOMP_RET_ERRNO
 }
 
 // Check holds when the low 32 bits of an argument, masked, are one of a few
-// values. The high bits are not looked at.
+// values. The high bits are looked at by a check of their own.
 type Check struct {
 	Arg  int    // counted from 0
+	High bool   // the high 32 bits: of sizes and addresses the kernel reads all
 	Mask uint32 // 0 means all bits
 	In   []uint32
 }
@@ -93,7 +95,7 @@ const (
 
 // rules returns the rule of every number that has one.
 func (p Policy) rules() (map[uint32]Rule, error) {
-	if !p.Default.valid() || !p.Newer.valid() {
+	if !p.Default.valid() || !p.Newer.valid() || p.Default == Succeed || p.Newer == Succeed {
 		return nil, errors.New("seccomp: the policy has no default, or no answer to newer calls")
 	}
 	byNumber := map[uint32]Rule{}

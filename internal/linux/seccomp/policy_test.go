@@ -26,6 +26,7 @@ func TestCompileRefuses(t *testing.T) {
 		"nothing":        {seccomp.Policy{}, "no default"},
 		"no newer":       {seccomp.Policy{Default: seccomp.Kill}, "no default"},
 		"errno 0":        {seccomp.Policy{Default: seccomp.Fail(0), Newer: seccomp.Kill}, "no default"},
+		"succeed":        {seccomp.Policy{Default: seccomp.Kill, Newer: seccomp.Succeed}, "no default"},
 		"trap":           {seccomp.Policy{Default: unix.SECCOMP_RET_TRAP, Newer: seccomp.Kill}, "no default"},
 		"unknown":        {allow(seccomp.Rule{Calls: []string{"raed"}, Else: seccomp.Allow}), `no call "raed"`},
 		"twice":          {allow(seccomp.Rule{Calls: []string{"read", "read"}, Else: seccomp.Allow}), `two rules name "read"`},
@@ -90,7 +91,11 @@ func decide(r seccomp.Rule, args [6]uint64) seccomp.Action {
 			if mask == 0 {
 				mask = ^uint32(0)
 			}
-			return !slices.Contains(k.In, uint32(args[k.Arg])&mask)
+			v := args[k.Arg]
+			if k.High {
+				v >>= 32
+			}
+			return !slices.Contains(k.In, uint32(v)&mask)
 		}) {
 			return c.Then
 		}

@@ -1,6 +1,10 @@
 package seccomp
 
-import "golang.org/x/sys/unix"
+import (
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
 
 // namespaces are the flags of clone that make namespaces. CLONE_NEWTIME is not
 // among them: in clone its bit belongs to the signal.
@@ -40,12 +44,30 @@ func processRules() []Rule {
 			Else:  Fail(unix.EPERM),
 		},
 		{
-			// Limits and turns of its own. Those of the agent, who is the same user,
-			// are the agent's: one that gets no turn can neither end a program nor
-			// die.
-			Calls: []string{"prlimit64", "sched_setaffinity", "sched_setattr", "sched_setparam", "sched_setscheduler"},
+			// Turns of its own. Those of the agent, who is the same user, are the
+			// agent's: one that gets no turn can neither end a program nor die.
+			Calls: []string{"sched_setaffinity", "sched_setattr", "sched_setparam", "sched_setscheduler"},
 			Cases: []Case{{When: []Check{{Arg: 0, In: []uint32{0}}}, Then: Allow}},
 			Else:  Fail(unix.EPERM),
+		},
+		{
+			// The limit on core files is 1, with which the kernel starts no handler of
+			// the host for a crash. Scripts that set it to 0, with which it would, are
+			// told that they did; who also asks for the limit that was gets no answer,
+			// since a filter cannot give one.
+			Calls: []string{"prlimit64"},
+			Cases: []Case{
+				{When: slices.Concat(ownCores, null(2)), Then: Allow},
+				{When: slices.Concat(ownCores, null(3)), Then: Succeed},
+				{When: ownCores, Then: Fail(unix.EPERM)},
+				{When: ownCores[:1], Then: Allow},
+			},
+			Else: Fail(unix.EPERM),
+		},
+		{
+			Calls: []string{"setrlimit"},
+			Cases: []Case{{When: []Check{{Arg: 0, In: []uint32{unix.RLIMIT_CORE}}}, Then: Succeed}},
+			Else:  Allow,
 		},
 		{
 			// Argument 0 says whose number argument 1 is: a process's.
@@ -88,6 +110,38 @@ func processRules() []Rule {
 	}
 }
 
+// ownCores are calls about the caller's own limit on core files.
+var ownCores = []Check{{Arg: 0, In: []uint32{0}}, {Arg: 1, In: []uint32{unix.RLIMIT_CORE}}}
+
+// null holds for an address that is none.
+func null(arg int) []Check {
+	return []Check{{Arg: arg, In: []uint32{0}}, {Arg: arg, High: true, In: []uint32{0}}}
+}
+
+// Options of sockets that x/sys does not name, and the last of a row.
+const (
+	tcpRepairWindow = 29
+	tcpAddKey       = 38 // TCP_AO_ADD_KEY
+	tcpLastOfKeys   = 42 // TCP_AO_REPAIR
+)
+
+// unchargedOptions keep memory of the kernel that no control group is charged for, or
+// take over what the kernel does for a connection.
+func unchargedOptions() []uint32 {
+	all := []uint32{
+		unix.TCP_MD5SIG, unix.TCP_MD5SIG_EXT, unix.TCP_ULP, unix.TCP_REPAIR, unix.TCP_REPAIR_QUEUE, unix.TCP_QUEUE_SEQ,
+		unix.TCP_REPAIR_OPTIONS, tcpRepairWindow,
+	}
+	for key := uint32(tcpAddKey); key <= tcpLastOfKeys; key++ {
+		all = append(all, key)
+	}
+	return all
+}
+
+// attachments give a socket a program, which takes room that the whole machine shares
+// (net.core.bpf_jit_limit).
+var attachments = []uint32{unix.SO_ATTACH_FILTER, unix.SO_ATTACH_BPF, unix.SO_ATTACH_REUSEPORT_CBPF, unix.SO_ATTACH_REUSEPORT_EBPF}
+
 func socketRules() []Rule {
 	return []Rule{
 		{
@@ -121,6 +175,14 @@ func socketRules() []Rule {
 			Cases: []Case{{When: []Check{{Arg: 0, In: []uint32{unix.AF_UNIX}}}, Then: Allow}},
 			Else:  Fail(unix.EAFNOSUPPORT),
 		},
+		{
+			Calls: []string{"setsockopt"},
+			Cases: []Case{
+				{When: []Check{{Arg: 1, In: []uint32{unix.IPPROTO_TCP}}, {Arg: 2, In: unchargedOptions()}}, Then: Fail(unix.ENOPROTOOPT)},
+				{When: []Check{{Arg: 1, In: []uint32{unix.SOL_SOCKET}}, {Arg: 2, In: attachments}}, Then: Fail(unix.ENOPROTOOPT)},
+			},
+			Else: Allow,
+		},
 	}
 }
 
@@ -149,5 +211,50 @@ func fileRules() []Rule {
 			},
 			Else: Allow,
 		},
+		{
+			// A lock that belongs to an open file: everybody who can open the file can
+			// ask who holds one, and programs of the host are files of all sandboxes.
+			Calls: []string{"fcntl"},
+			Cases: []Case{{When: []Check{{Arg: 1, In: []uint32{unix.F_OFD_GETLK, unix.F_OFD_SETLK, unix.F_OFD_SETLKW}}}, Then: Fail(unix.EINVAL)}},
+			Else:  Allow,
+		},
+		{
+			// An access control list is kept in memory that no control group is charged
+			// for, and its name is behind a pointer. Its length is 4 and 8 for each
+			// entry; with more than two it could be one.
+			Calls: []string{"setxattr", "lsetxattr", "fsetxattr"},
+			Cases: []Case{
+				{When: []Check{{Arg: 3, High: true, In: []uint32{0}}, {Arg: 3, In: []uint32{4, 12, 20, MaxAttribute}}}, Then: Allow},
+				{When: []Check{{Arg: 3, High: true, In: []uint32{0}}, {Arg: 3, Mask: attributeBits | 7, In: []uint32{0, 1, 2, 3, 5, 6, 7}}}, Then: Allow},
+				{When: []Check{{Arg: 3, High: true, In: []uint32{0}}, {Arg: 3, Mask: attributeBits, In: []uint32{0}}}, Then: Fail(unix.EOPNOTSUPP)},
+			},
+			Else: Fail(unix.E2BIG),
+		},
 	}
 }
+
+// MaxAttribute is how long the value of an extended attribute can be.
+const MaxAttribute = 512
+
+// attributeBits are those that no length below MaxAttribute has.
+const attributeBits = ^uint32(MaxAttribute - 1)
+
+// ListLength reports whether a value of so many bytes could be an access control list,
+// and is refused as an attribute.
+func ListLength(n int) bool { return n%8 == 4 && n > 20 }
+
+// memoryRules refuse huge pages of the reserved kind: no control group is charged for
+// them.
+func memoryRules() []Rule {
+	refuse := func(name string, arg int, flag uint32) Rule {
+		return Rule{
+			Calls: []string{name},
+			Cases: []Case{{When: []Check{{Arg: arg, Mask: flag, In: []uint32{flag}}}, Then: Fail(unix.ENOMEM)}},
+			Else:  Allow,
+		}
+	}
+	return []Rule{refuse("mmap", 3, unix.MAP_HUGETLB), refuse("memfd_create", 1, unix.MFD_HUGETLB), refuse("shmget", 2, shmHugeTLB)}
+}
+
+// shmHugeTLB is SHM_HUGETLB.
+const shmHugeTLB = 0o4000

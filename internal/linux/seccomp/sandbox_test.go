@@ -21,6 +21,8 @@ func TestSandboxArguments(t *testing.T) {
 	}
 	ok, eperm := seccomp.Allow, seccomp.Fail(unix.EPERM)
 	family, protocol := seccomp.Fail(unix.EAFNOSUPPORT), seccomp.Fail(unix.EPROTONOSUPPORT)
+	pretend, nomem, noopt := seccomp.Succeed, seccomp.Fail(unix.ENOMEM), seccomp.Fail(unix.ENOPROTOOPT)
+	list, large := seccomp.Fail(unix.EOPNOTSUPP), seccomp.Fail(unix.E2BIG)
 	const vfork = unix.CLONE_VM | unix.CLONE_VFORK | uint64(unix.SIGCHLD)
 	for _, c := range []struct {
 		name string
@@ -43,6 +45,48 @@ func TestSandboxArguments(t *testing.T) {
 		{"prlimit64", ok, []uint64{0, unix.RLIMIT_NOFILE, 1}},
 		{"prlimit64", ok, []uint64{high, unix.RLIMIT_NOFILE, 1}},
 		{"prlimit64", eperm, []uint64{1, unix.RLIMIT_NOFILE, 0}},
+		{"prlimit64", ok, []uint64{0, unix.RLIMIT_CORE, 0, 1}},
+		{"prlimit64", pretend, []uint64{0, unix.RLIMIT_CORE, 1}},
+		{"prlimit64", pretend, []uint64{0, unix.RLIMIT_CORE | high, 1 << 32}},
+		{"prlimit64", eperm, []uint64{0, unix.RLIMIT_CORE, 1, 1}},
+		{"prlimit64", eperm, []uint64{0, unix.RLIMIT_CORE, 1 << 32, 1 << 32}},
+		{"prlimit64", eperm, []uint64{1, unix.RLIMIT_CORE, 1}},
+		{"setrlimit", pretend, []uint64{unix.RLIMIT_CORE, 1}},
+		{"setrlimit", pretend, []uint64{unix.RLIMIT_CORE | high, 1}},
+		{"setrlimit", ok, []uint64{unix.RLIMIT_NOFILE, 1}},
+		{"mmap", ok, []uint64{0, 4096, 3, unix.MAP_PRIVATE | unix.MAP_ANONYMOUS}},
+		{"mmap", nomem, []uint64{0, 4096, 3, unix.MAP_PRIVATE | unix.MAP_HUGETLB}},
+		{"memfd_create", ok, []uint64{1, unix.MFD_CLOEXEC}},
+		{"memfd_create", nomem, []uint64{1, unix.MFD_HUGETLB | high}},
+		{"shmget", ok, []uint64{0, 1, 0o666}},
+		{"shmget", nomem, []uint64{0, 1, 0o4666}},
+		{"fcntl", ok, []uint64{0, unix.F_SETLK}},
+		{"fcntl", seccomp.Fail(unix.EINVAL), []uint64{0, unix.F_OFD_SETLK | high}},
+		{"fcntl", seccomp.Fail(unix.EINVAL), []uint64{0, unix.F_OFD_GETLK}},
+		{"setsockopt", ok, []uint64{0, unix.SOL_SOCKET, unix.SO_REUSEADDR}},
+		{"setsockopt", ok, []uint64{0, unix.IPPROTO_TCP, unix.TCP_NODELAY}},
+		{"setsockopt", ok, []uint64{0, unix.IPPROTO_IP, unix.TCP_MD5SIG}},
+		{"setsockopt", noopt, []uint64{0, unix.IPPROTO_TCP | high, unix.TCP_MD5SIG | high}},
+		{"setsockopt", noopt, []uint64{0, unix.IPPROTO_TCP, unix.TCP_MD5SIG_EXT}},
+		{"setsockopt", noopt, []uint64{0, unix.IPPROTO_TCP, unix.TCP_ULP}},
+		{"setsockopt", noopt, []uint64{0, unix.IPPROTO_TCP, unix.TCP_REPAIR}},
+		{"setsockopt", noopt, []uint64{0, unix.IPPROTO_TCP, 38}},
+		{"setsockopt", noopt, []uint64{0, unix.IPPROTO_TCP, 42}},
+		{"setsockopt", noopt, []uint64{0, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER}},
+		{"setsockopt", noopt, []uint64{0, unix.SOL_SOCKET, unix.SO_ATTACH_BPF}},
+		{"setsockopt", noopt, []uint64{0, unix.SOL_SOCKET | high, unix.SO_ATTACH_REUSEPORT_CBPF}},
+		{"setsockopt", noopt, []uint64{0, unix.SOL_SOCKET, unix.SO_ATTACH_REUSEPORT_EBPF}},
+		{"setxattrat", seccomp.Fail(unix.ENOSYS), nil},
+		{"setxattr", ok, []uint64{1, 1, 1, 0}},
+		{"setxattr", ok, []uint64{1, 1, 1, 20}},
+		{"setxattr", list, []uint64{1, 1, 1, 28}},
+		{"lsetxattr", ok, []uint64{1, 1, 1, 29}},
+		{"lsetxattr", list, []uint64{1, 1, 1, 36}},
+		{"fsetxattr", list, []uint64{1, 1, 1, 508}},
+		{"fsetxattr", ok, []uint64{1, 1, 1, 512}},
+		{"setxattr", large, []uint64{1, 1, 1, 513}},
+		{"setxattr", large, []uint64{1, 1, 1, 65_532}},
+		{"setxattr", large, []uint64{1, 1, 1, 1<<32 | 8}},
 		{"ioctl", ok, []uint64{0, unix.TCGETS}},
 		{"ioctl", ok, []uint64{0, unix.TIOCSCTTY}},
 		{"ioctl", eperm, []uint64{0, unix.TIOCSTI}},
@@ -105,7 +149,7 @@ var refused = map[syscall.Errno][]string{
 	},
 	unix.ENOSYS: {
 		"clone3", "io_setup", "io_submit", "io_uring_enter", "io_uring_register", "io_uring_setup", "mbind", "get_mempolicy", "set_mempolicy",
-		"move_pages", "migrate_pages", "memfd_secret", "statmount",
+		"move_pages", "migrate_pages", "memfd_secret", "setxattrat", "statmount",
 	},
 }
 
@@ -128,6 +172,14 @@ func TestSandboxRefuses(t *testing.T) {
 		attempt{"socket", [6]uint64{unix.AF_VSOCK, unix.SOCK_STREAM}, unix.EAFNOSUPPORT},
 		attempt{"socket", [6]uint64{unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_ICMP}, unix.EPERM},
 		attempt{"mknodat", [6]uint64{0, 0, unix.S_IFCHR}, unix.EPERM},
+		attempt{"setsockopt", [6]uint64{^uint64(0), unix.IPPROTO_TCP, unix.TCP_MD5SIG}, unix.ENOPROTOOPT},
+		attempt{"setsockopt", [6]uint64{^uint64(0), unix.SOL_SOCKET, unix.SO_ATTACH_FILTER}, unix.ENOPROTOOPT},
+		attempt{"fsetxattr", [6]uint64{^uint64(0), 0, 0, 28}, unix.EOPNOTSUPP},
+		attempt{"fsetxattr", [6]uint64{^uint64(0), 0, 0, 513}, unix.E2BIG},
+		attempt{"fcntl", [6]uint64{^uint64(0), unix.F_OFD_SETLK}, unix.EINVAL},
+		attempt{"mmap", [6]uint64{0, 2 << 20, 3, unix.MAP_PRIVATE | unix.MAP_ANONYMOUS | unix.MAP_HUGETLB, ^uint64(0)}, unix.ENOMEM},
+		attempt{"setrlimit", [6]uint64{unix.RLIMIT_CORE, 0}, 0}, // which the kernel would answer by EFAULT
+		attempt{"prlimit64", [6]uint64{0, unix.RLIMIT_CORE, 1, 0}, 0},
 		attempt{"getpid", [6]uint64{}, 0},
 	)
 	try(t, all)
