@@ -135,8 +135,8 @@ var allowed = map[string][]string{
 	"internal/linux/initproc":  {"internal/linux", "internal/linux/vfork"},
 
 	// The agent inside a sandbox, the protocol it speaks, and who drives it.
-	"internal/guest":          {"", "internal/guest/protocol", "internal/linux/solo"},
-	"internal/guest/agent":    {"internal/guest/protocol", "internal/linux/forkexec", "internal/linux/landlock", "internal/linux/longcall", "internal/linux/seccomp"},
+	"internal/guest":          {"", "internal/guest/protocol", "internal/linux", "internal/linux/solo"},
+	"internal/guest/agent":    {"internal/guest/protocol", "internal/linux", "internal/linux/forkexec", "internal/linux/landlock", "internal/linux/longcall", "internal/linux/seccomp"},
 	"internal/guest/protocol": {"internal/linux/longcall"},
 	"internal/keeper":         {"", "internal/egress", "internal/flock", "internal/guest/protocol", "internal/spool"},
 

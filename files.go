@@ -105,7 +105,7 @@ const MaxListDepth = 32
 const (
 	MaxMeta      = 32           // of one file
 	MaxMetaKey   = 200          // bytes of a key
-	MaxMetaValue = 4 * int(KiB) // bytes of a value
+	MaxMetaValue = 512          // bytes of a value
 	MaxMetaBytes = 7 * int(KiB) // keys and values of one file together
 )
 

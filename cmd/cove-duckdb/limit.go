@@ -21,8 +21,16 @@ func settle() error {
 			return fmt.Errorf("environment: %w", err)
 		}
 	}
-	// An image of the memory would be written to the workspace.
-	if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}); err != nil {
+	// An image of the memory would be written to the workspace, or with 0 be given to a
+	// handler of the host. Who has a hard limit of 0 cannot have 1.
+	var l unix.Rlimit
+	err := unix.Getrlimit(unix.RLIMIT_CORE, &l)
+	if err == nil {
+		l.Max = min(l.Max, 1)
+		l.Cur = l.Max
+		err = unix.Setrlimit(unix.RLIMIT_CORE, &l)
+	}
+	if err != nil {
 		return fmt.Errorf("core files: %w", err)
 	}
 	return nil

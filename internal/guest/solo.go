@@ -16,6 +16,7 @@ import (
 
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/internal/guest/protocol"
+	"github.com/cove-sandbox/cove/internal/linux"
 	"github.com/cove-sandbox/cove/internal/linux/solo"
 )
 
@@ -139,7 +140,9 @@ func (s *Solo) use() error {
 
 // send hands the order over. It takes over the streams.
 func (s *Solo) send(p *process, cmd cove.Command, req *protocol.Start, streams []*protocol.Stream) (cove.Process, error) {
-	o := solo.Order{Argv: req.Argv, Env: req.Env, Dir: req.Dir, Limits: []solo.Limit{s.files}}
+	files := s.files
+	files.Hard = max(files.Soft, linux.OpenFiles(int(req.Processes), files.Hard))
+	o := solo.Order{Argv: req.Argv, Env: req.Env, Dir: req.Dir, Limits: []solo.Limit{files}}
 	if req.Processes > 0 {
 		most := uint64(req.Processes) + 1 // the first process
 		o.Limits = append(o.Limits, solo.Limit{Resource: unix.RLIMIT_NPROC, Soft: most, Hard: most})

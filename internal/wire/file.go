@@ -166,7 +166,7 @@ func (w MoveRequest) Names() (from, to string) {
 type TagRequest struct {
 	Path       string            `json:"path,omitempty"`
 	PathBase64 []byte            `json:"path_base64,omitempty"`
-	Meta       map[string]string `json:"meta" jsonschema:"1 to 32 attributes; keys of printable ASCII, values of at most 4 KiB"`
+	Meta       map[string]string `json:"meta" jsonschema:"1 to 32 attributes; keys of printable ASCII, values of at most 512 bytes"`
 }
 
 // TagRequestOf returns the form of a request for attributes.

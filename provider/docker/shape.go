@@ -15,6 +15,7 @@ import (
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/internal/egress"
 	"github.com/cove-sandbox/cove/internal/guest"
+	"github.com/cove-sandbox/cove/internal/linux"
 )
 
 // What a sandbox gets when nobody says anything else.
@@ -122,10 +123,11 @@ func (p *Provider) host(f *facts, s shape, workspace string, volumes []cove.Volu
 			Type: mount.TypeVolume, Source: workspace, Target: cove.WorkspacePath, VolumeOptions: &mount.VolumeOptions{NoCopy: true},
 		})
 	}
+	files := 2 * int64(linux.OpenFiles(s.resources.PIDs, mostFiles/2)) //nolint:gosec // at most mostFiles
 	h.Ulimits = []*container.Ulimit{
-		{Name: "nofile", Soft: mostFiles, Hard: mostFiles},
+		{Name: "nofile", Soft: files, Hard: files},
 		{Name: "nproc", Soft: mostProcesses, Hard: mostProcesses},
-		{Name: "core", Soft: 0, Hard: 0},
+		{Name: "core", Soft: 1, Hard: 1}, // with 0 a handler of the host would still be started for a crash
 	}
 	if s.open {
 		h.NetworkMode, h.DNS = "", nil // the engine's own

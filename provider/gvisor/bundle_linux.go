@@ -94,7 +94,7 @@ func (p plan) config() ociConfig {
 		Process: ociProcess{
 			User: ociUser{UID: agentUser, GID: user}, Args: append(guest.ListenArgs(agentName), strconv.Itoa(user)), Env: []string{agentEnv, "GOMAXPROCS=2"}, Cwd: "/",
 			Capabilities:    ociCaps{Bounding: setUser, Effective: setUser, Permitted: setUser, Inheritable: setUser, Ambient: setUser},
-			Rlimits:         []ociRlim{{Type: "RLIMIT_NOFILE", Hard: openFiles, Soft: openFiles}, {Type: "RLIMIT_CORE"}, fileSize()},
+			Rlimits:         []ociRlim{{Type: "RLIMIT_NOFILE", Hard: openFiles, Soft: openFiles}, {Type: "RLIMIT_CORE", Hard: 1, Soft: 1}, fileSize()},
 			NoNewPrivileges: true,
 		},
 		Root:     ociRoot{Path: p.root.path, Readonly: true},

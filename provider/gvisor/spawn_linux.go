@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"strconv"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/cove-sandbox/cove/internal/linux/cgroup"
 )
 
@@ -23,7 +25,7 @@ const mostHierarchies = 7
 // that it starts will be.
 func startIn(g *cgroup.Group, cmd *exec.Cmd) error {
 	if g == nil {
-		return cmd.Start()
+		return startWithoutCores(cmd)
 	}
 	files, err := g.Tasks()
 	defer func() {
@@ -45,7 +47,28 @@ func startIn(g *cgroup.Group, cmd *exec.Cmd) error {
 		cmd.Args = append([]string{"sh", "-c", joining, "sh", strconv.Itoa(len(files)), cmd.Path}, cmd.Args[1:]...)
 		cmd.Path = "/bin/sh"
 	}
-	return cmd.Start()
+	return startWithoutCores(cmd)
+}
+
+// startWithoutCores starts a process for whose crash, and that of what it starts, the
+// kernel writes no core file and starts no handler of the host: they hold what the
+// sandbox holds. It has the limit before it has started anything.
+func startWithoutCores(cmd *exec.Cmd) error {
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	none := unix.Rlimit{Cur: 1, Max: 1} // with 0 a handler would be started
+	var now unix.Rlimit
+	err := unix.Prlimit(cmd.Process.Pid, unix.RLIMIT_CORE, nil, &now)
+	if err == nil && now.Max > none.Max {
+		err = unix.Prlimit(cmd.Process.Pid, unix.RLIMIT_CORE, &none, nil)
+	}
+	if err != nil && !errors.Is(err, unix.ESRCH) { // it has ended, and Wait says how
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		return os.NewSyscallError("prlimit", err)
+	}
+	return nil
 }
 
 // null is a file that is always empty, for what must have descriptors and needs

@@ -66,7 +66,25 @@ func (h *hostSide) drawn() (fence.Root, []string) {
 
 // limits are those of single processes.
 func limits() []fence.Limit {
-	return []fence.Limit{{Resource: unix.RLIMIT_CORE}, {Resource: unix.RLIMIT_NOFILE, Most: openFiles()}}
+	return []fence.Limit{{Resource: unix.RLIMIT_CORE, Most: coreLimit()}, {Resource: unix.RLIMIT_NOFILE, Most: openFiles()}}
+}
+
+// coreLimit is the limit on core files with which the kernel writes none and starts no
+// handler of the host either. With 0 it would start one; an ordinary user whose own
+// limit is 0 can give no other.
+func coreLimit() uint64 {
+	const none = 1
+	var now unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_CORE, &now) != nil {
+		return none
+	}
+	if now.Max < none {
+		now.Max = none
+		if unix.Setrlimit(unix.RLIMIT_CORE, &now) != nil {
+			return 0
+		}
+	}
+	return none
 }
 
 // openFiles is how many files a first process may have open.

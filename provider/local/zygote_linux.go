@@ -18,6 +18,7 @@ import (
 
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/internal/guest"
+	"github.com/cove-sandbox/cove/internal/linux"
 	"github.com/cove-sandbox/cove/provider/local/fence"
 )
 
@@ -181,7 +182,7 @@ func (m *made) entry(ctx context.Context, p guest.Planted) (e fence.Entry, files
 	if err != nil {
 		return e, files, err
 	}
-	limits := []fence.Rlimit{programFiles()}
+	limits := []fence.Rlimit{programFiles(p.Processes)}
 	if p.Processes > 0 {
 		most := uint64(p.Processes) + m.agentThreads()
 		limits = append(limits, fence.Rlimit{Resource: unix.RLIMIT_NPROC, Soft: most, Hard: most})
@@ -190,11 +191,11 @@ func (m *made) entry(ctx context.Context, p guest.Planted) (e fence.Entry, files
 }
 
 // programFiles is the agent's own limit for programs.
-func programFiles() fence.Rlimit {
+func programFiles(processes int) fence.Rlimit {
 	const usual = 1024
 	most := openFiles()
 	soft := min(usual, most)
-	return fence.Rlimit{Resource: unix.RLIMIT_NOFILE, Soft: soft, Hard: max(soft, most/2)}
+	return fence.Rlimit{Resource: unix.RLIMIT_NOFILE, Soft: soft, Hard: max(soft, linux.OpenFiles(processes, most/2))}
 }
 
 // tasks are descriptors of what lets a process into the control groups by writing to

@@ -132,6 +132,13 @@ func attributes(e *env) {
 		e.must(err, "list")
 		equal(e, len(i.Meta), len(want), "the attributes in a list")
 	}
+	for _, n := range []int{4, 28, 29, 508, cove.MaxMetaValue} { // some of which programs cannot store
+		value := strings.Repeat("x", n)
+		e.must(f.Tag(e.ctx(), "d/f", map[string]string{"empty": value}), "tag with a longer value")
+		i, err = f.Stat(e.ctx(), "d/f")
+		e.must(err, "stat")
+		equal(e, i.Meta["empty"], value, "the longer value")
+	}
 	e.must(f.Tag(e.ctx(), "d", map[string]string{"k": "v"}), "tag a directory")
 	e.write(s, "d/f", "y")
 	i, err = f.Stat(e.ctx(), "d/f")

@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"io"
+	"strings"
 
 	"github.com/cove-sandbox/cove"
 )
@@ -61,10 +62,11 @@ func archiveKinds(e *env) {
 
 func archiveAttributes(e *env) {
 	s := e.smallSandbox()
-	const key = "SCHILY.xattr.user.cove"
+	const key, like = "SCHILY.xattr.user.cove", "SCHILY.xattr.user.list" // as long as an access control list
+	long := strings.Repeat("x", 36)
 	var buf bytes.Buffer
 	w := tar.NewWriter(&buf)
-	e.must(w.WriteHeader(&tar.Header{Name: "f", Typeflag: tar.TypeReg, Mode: 0o644, PAXRecords: map[string]string{key: "value"}}), "write a header")
+	e.must(w.WriteHeader(&tar.Header{Name: "f", Typeflag: tar.TypeReg, Mode: 0o644, PAXRecords: map[string]string{key: "value", like: long}}), "write a header")
 	e.must(w.Close(), "close the archive")
 	e.must(s.Files().Unpack(e.ctx(), ".", &buf), "unpack")
 	h, err := tar.NewReader(bytes.NewReader(e.archive(s, "."))).Next()
@@ -72,4 +74,5 @@ func archiveAttributes(e *env) {
 	value, ok := h.PAXRecords[key]
 	e.needs("attributes of files", ok)
 	equal(e, value, "value", "the attribute")
+	equal(e, h.PAXRecords[like], long, "the longer attribute")
 }

@@ -10,10 +10,32 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cove-sandbox/cove/internal/guest/protocol"
+	"github.com/cove-sandbox/cove/internal/linux/seccomp"
 )
 
 // attrPrefix begins the attributes that are users' own.
 const attrPrefix = "user."
+
+// The agent is under the filter of the sandbox, which refuses values of a length that an
+// access control list can have. Such a value is stored with a NUL at its end, whatever
+// the sandbox, and read without it; a program sees the NUL.
+
+// padded is a value as it is stored.
+func padded(value string) []byte {
+	b := []byte(value)
+	if seccomp.ListLength(len(b)) {
+		b = append(b, 0)
+	}
+	return b
+}
+
+// plain is a stored value as it was given.
+func plain(b []byte) string {
+	if n := len(b) - 1; n >= 0 && b[n] == 0 && seccomp.ListLength(n) {
+		b = b[:n]
+	}
+	return string(b)
+}
 
 // writeAttrs writes the attributes of a file.
 func writeAttrs(w *protocol.RecordWriter, f *os.File) error {
@@ -42,7 +64,7 @@ func writeAttrs(w *protocol.RecordWriter, f *os.File) error {
 		if err != nil {
 			return &os.PathError{Op: "getxattr", Path: f.Name(), Err: err}
 		}
-		if err := w.Write(protocol.RecordAttr, protocol.Attr{Name: name, Value: string(value[:n])}.Encode()); err != nil {
+		if err := w.Write(protocol.RecordAttr, protocol.Attr{Name: name, Value: plain(value[:n])}.Encode()); err != nil {
 			return err
 		}
 	}
@@ -63,7 +85,7 @@ func setAttrs(fd int, attrs []protocol.Attr) error {
 		if !strings.HasPrefix(a.Name, attrPrefix) {
 			return unix.EPERM
 		}
-		if err := unix.Fsetxattr(fd, a.Name, []byte(a.Value), 0); err != nil {
+		if err := unix.Fsetxattr(fd, a.Name, padded(a.Value), 0); err != nil {
 			return err
 		}
 	}
@@ -96,7 +118,7 @@ func ownAttrs(name string, mode uint32) []protocol.Attr {
 			continue
 		}
 		total += len(attr) + n
-		if attrs = append(attrs, protocol.Attr{Name: attr, Value: string(value[:n])}); len(attrs) == protocol.MaxTags {
+		if attrs = append(attrs, protocol.Attr{Name: attr, Value: plain(value[:n])}); len(attrs) == protocol.MaxTags {
 			break
 		}
 	}
@@ -116,7 +138,7 @@ func (s *server) tag(m *protocol.Message) {
 	}
 	for _, a := range t.Attrs {
 		if err = unix.EPERM; strings.HasPrefix(a.Name, attrPrefix) {
-			err = unix.Setxattr(t.Name, a.Name, []byte(a.Value), 0)
+			err = unix.Setxattr(t.Name, a.Name, padded(a.Value), 0)
 		}
 		if err != nil {
 			break

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cove-sandbox/cove/internal/guest/protocol"
+	"github.com/cove-sandbox/cove/internal/linux"
 	"github.com/cove-sandbox/cove/internal/linux/forkexec"
 )
 
@@ -82,7 +83,7 @@ func (s *server) launch(p *program, req *protocol.Start, files [3]int, attached 
 	}
 	c := forkexec.Command{
 		Path: path, Argv: req.Argv, Env: req.Env, Dir: req.Dir, Files: files[:],
-		Group: true, Terminal: p.tty >= 0, Reaper: true, Limits: []forkexec.Limit{s.files},
+		Group: true, Terminal: p.tty >= 0, Reaper: true, Limits: []forkexec.Limit{filesOf(s.files, req)},
 		User: s.user, Confinement: confined,
 	}
 	if n := req.Processes; n > 0 {
@@ -192,6 +193,12 @@ func openFiles() forkexec.Limit {
 		l.Soft = min(usual, own.Max)
 		l.Hard = max(l.Soft, own.Max/2)
 	}
+	return l
+}
+
+// filesOf is a limit for programs of a sandbox with so many processes.
+func filesOf(l forkexec.Limit, req *protocol.Start) forkexec.Limit {
+	l.Hard = max(l.Soft, linux.OpenFiles(int(req.Processes), l.Hard))
 	return l
 }
 

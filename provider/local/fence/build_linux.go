@@ -79,6 +79,7 @@ type Builder struct {
 	proc       int
 	null       int
 	filter     seccomp.Program
+	limited    bool       // all threads have little room for more filters
 	rooms      chan *Room // begun before they are needed
 	view       *view      // of the host's files; nil where all threads have it
 }

@@ -16,7 +16,7 @@ import (
 func TestEntryOrder(t *testing.T) {
 	plan := &fence.Plan{
 		Inside: 1000, Become: true, Network: true, Groups: true, Landlock: true, Filter: []byte{1, 2, 3, 4, 5, 6, 7, 8},
-		Limits: []fence.Limit{{Resource: unix.RLIMIT_CORE}},
+		Limits: []fence.Limit{{Resource: unix.RLIMIT_CORE, Most: 1}},
 	}
 	e := plan.Entry(fence.EntryFiles{Process: 3, Ruleset: 4, Group: -1, Tasks: []int{5, 6}}, fence.Rlimit{Resource: unix.RLIMIT_NPROC, Soft: 9, Hard: 9})
 	var names []string

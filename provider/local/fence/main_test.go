@@ -83,7 +83,7 @@ func newPlan(stage string) *fence.Plan {
 			Devices: []string{"null", "zero"},
 		},
 		Host: "fenced", Inside: 1000, Become: root(), Proc: true, Network: true, Groups: true, Landlock: landlock.Probe() == nil,
-		Limits: []fence.Limit{{Resource: unix.RLIMIT_CORE}, {Resource: unix.RLIMIT_NOFILE, Most: 500}},
+		Limits: []fence.Limit{{Resource: unix.RLIMIT_CORE, Most: 1}, {Resource: unix.RLIMIT_NOFILE, Most: 500}},
 		Shared: fence.Bounds{Size: 1 << 20, Files: 100},
 		Argv:   []string{agent.Name},
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/cove-sandbox/cove/internal/linux/initproc"
 	"github.com/cove-sandbox/cove/internal/linux/mount"
 	"github.com/cove-sandbox/cove/internal/linux/netns"
+	"github.com/cove-sandbox/cove/internal/linux/seccomp"
 )
 
 // Room is a thread in namespaces of its own, with what every sandbox has and
@@ -25,9 +26,12 @@ type Room struct {
 
 // Begin starts the thread of a room, before there is a plan for it. Host and
 // network are those that the plan will have; [Builder.Use] takes the room.
-func Begin(host string, network bool) *Room {
+func Begin(host string, network bool) *Room { return begin(host, network, true) }
+
+// begin is Begin; with limit it also bounds the filters of what is started in the room.
+func begin(host string, network, limit bool) *Room {
 	r := &Room{work: make(chan func(error), 3)} // the root, what goes into it, and the order
-	go r.open(host, network)
+	go r.open(host, network, limit)
 	return r
 }
 
@@ -85,7 +89,9 @@ func (b *Builder) keep(r *Room) {
 	}
 }
 
-func (b *Builder) begin() *Room { return b.settleIn(Begin(b.plan.Host, b.plan.Network)) }
+func (b *Builder) begin() *Room {
+	return b.settleIn(begin(b.plan.Host, b.plan.Network, len(b.filter) > 0 && !b.limited))
+}
 
 // settleIn has the room get its root.
 func (b *Builder) settleIn(r *Room) *Room {
@@ -101,7 +107,7 @@ func (b *Builder) settleIn(r *Room) *Room {
 	return r
 }
 
-func (r *Room) open(host string, network bool) {
+func (r *Room) open(host string, network, limit bool) {
 	runtime.LockOSThread()
 	if unix.Gettid() == unix.Getpid() {
 		// The first thread of a process cannot end before the process: what it
@@ -109,13 +115,16 @@ func (r *Room) open(host string, network bool) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			r.open(host, network)
+			r.open(host, network, limit)
 		}()
 		<-done
 		runtime.UnlockOSThread()
 		return
 	}
 	err := enter(host, network)
+	if err == nil && limit {
+		err = seccomp.LimitFilters(false)
+	}
 	for f := range r.work {
 		f(err)
 	}

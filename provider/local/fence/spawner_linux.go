@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cove-sandbox/cove/internal/guest/protocol"
+	"github.com/cove-sandbox/cove/internal/linux/seccomp"
 )
 
 // Name is what argv[0] of a spawner is, by which an executable that is more than
@@ -59,6 +60,12 @@ func open(socket int) (*Builder, error) {
 	b, err := NewBuilder(p, files[0], files[1])
 	if err != nil {
 		return nil, err
+	}
+	if len(b.filter) > 0 { // every sandbox inherits it
+		if err = seccomp.LimitFilters(true); err != nil {
+			return nil, err
+		}
+		b.limited = true
 	}
 	if b.view, err = newView(); err != nil {
 		return nil, err
