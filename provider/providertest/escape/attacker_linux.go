@@ -105,6 +105,14 @@ func attackers() map[string]func(mission) verdict {
 		"fork_bomb":         startMany,
 		"zombie_bomb":       leaveMany,
 		"descriptor_bomb":   openMany,
+
+		"kernel_lists":    keepLists,
+		"kernel_keys":     keepKeys,
+		"open_files":      tellFiles,
+		"huge_pages":      mapHugePages,
+		"filters_sockets": attachFilters,
+		"filters_own":     installFilters,
+		"file_locks":      lockFiles,
 	}
 }
 

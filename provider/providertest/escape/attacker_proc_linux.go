@@ -2,6 +2,7 @@ package escape
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -143,21 +144,25 @@ func enterNamespaces(mission) verdict {
 	return t.verdict()
 }
 
-// dumpCore raises its limit on core files. The file itself would be made by the
-// kernel in the sandbox or by a helper on the host, so none may be allowed.
-func dumpCore(mission) verdict {
-	var l unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_CORE, &l); err != nil {
-		return breach("getrlimit: " + err.Error())
+// dumpCore changes its limit on core files. The file would be made by the kernel in
+// the sandbox or by a handler on the host. The kernel starts a handler with a limit of
+// 0, too, and with 1 not: on a kernel that is shared it must be 1 and stay it.
+func dumpCore(m mission) verdict {
+	const none = 1
+	for _, l := range []unix.Rlimit{{}, {Cur: 0, Max: none}, {Cur: 1 << 20, Max: 1 << 20}} {
+		err := unix.Setrlimit(unix.RLIMIT_CORE, &l)
+		var now unix.Rlimit
+		if err := unix.Prlimit(0, unix.RLIMIT_CORE, nil, &now); err != nil {
+			return breach("prlimit: " + err.Error())
+		}
+		if now.Max > none || !m.Apart && now != (unix.Rlimit{Cur: none, Max: none}) {
+			return breach(fmt.Sprintf("the limit on core files is %d and %d after setting it (%v)", now.Cur, now.Max, err))
+		}
 	}
-	if l.Cur != 0 || l.Max != 0 {
-		return breach("core files are allowed")
+	if m.Apart {
+		return heldBy("the hard limit on core files is at most 1, and crashes stay in the sandbox's own kernel")
 	}
-	l.Cur, l.Max = 1<<20, 1<<20
-	if err := unix.Setrlimit(unix.RLIMIT_CORE, &l); err != nil {
-		return heldBy("the hard limit on core files is 0, and raising it is " + errnoName(err))
-	}
-	return breach("the limit on core files can be raised")
+	return heldBy("the limit on core files is 1 and stays it: no file is written and no handler of the host is started")
 }
 
 func agentMemory(mission) verdict {
