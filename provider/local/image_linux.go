@@ -175,9 +175,8 @@ func mountImage(path string) (*os.File, error) {
 		return nil, err
 	}
 	defer func() { _ = d.Close() }()
-	// What was never written to is zero already. Access control lists would be kept in
-	// memory that no control group is charged for.
-	return mount.Disk{Type: "ext4", Source: d.Path(), Options: []string{"noinit_itable", "noacl"}, Flags: mount.NoSetuid | mount.NoDevices}.New()
+	// What was never written to is zero already.
+	return mount.Disk{Type: "ext4", Source: d.Path(), Options: []string{"noinit_itable"}, Flags: mount.NoSetuid | mount.NoDevices}.New()
 }
 
 // prepare makes what every workspace has, uses up the files that are too many,

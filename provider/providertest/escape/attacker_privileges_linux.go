@@ -81,7 +81,7 @@ func takeCapabilities(mission) verdict {
 
 func raisePriorities(m mission) verdict {
 	var t tally
-	for name, resource := range map[string]int{"open files": unix.RLIMIT_NOFILE, "processes": unix.RLIMIT_NPROC, "core files": unix.RLIMIT_CORE, "locked memory": unix.RLIMIT_MEMLOCK} {
+	for name, resource := range map[string]int{"open files": unix.RLIMIT_NOFILE, "processes": unix.RLIMIT_NPROC, "locked memory": unix.RLIMIT_MEMLOCK} {
 		var l unix.Rlimit
 		if unix.Getrlimit(resource, &l) != nil || l.Max == unix.RLIM_INFINITY {
 			continue // there is nothing to raise
