@@ -16,6 +16,21 @@ var mutations = []mutation{
 		"./provider/local", "TestDefencesAreMissed/filter",
 	},
 	{
+		"the bound on the filters of programs", "internal/linux/seccomp/limit_linux.go",
+		"err == nil && room > ownInstructions+fillerCost+1", "err == nil && room < 0",
+		"./internal/linux/seccomp", "TestFiltersOfProgramsAreBounded",
+	},
+	{
+		"the refusal of access control lists", "internal/linux/seccomp/sandbox_rules_linux.go",
+		"Then: Fail(unix.EOPNOTSUPP)}", "Then: Allow}",
+		"./internal/linux/seccomp", "TestSandboxArguments",
+	},
+	{
+		"the limit on core files", "provider/local/plan_linux.go",
+		"Most: coreLimit()", "Most: 0",
+		"./provider/local", "TestDefencesAreMissed/filter",
+	},
+	{
 		"the read-only mount of a volume", "provider/local/fence/volume_linux.go",
 		"if !v.Write {", "if false {",
 		"./provider/local", "TestDefencesAreMissed/volumes",
