@@ -59,27 +59,51 @@ func filterRoom() (int, error) {
 	if mode == unix.SECCOMP_MODE_DISABLED {
 		return allInstructions, nil
 	}
-	type result struct {
-		room int
-		err  error
+	t := trial{done: make(chan struct{})}
+	go t.run()
+	<-t.done
+	return t.room, errors.Join(t.err, ended(t.thread))
+}
+
+// trial is what a thread with filters of its own finds out.
+type trial struct {
+	thread, room int
+	err          error
+	done         chan struct{}
+}
+
+func (t *trial) run() {
+	runtime.LockOSThread()
+	if t.thread = unix.Gettid(); t.thread == unix.Getpid() {
+		// The first thread lives as long as the process. Another one does it.
+		go t.run()
+		<-t.done
+		runtime.UnlockOSThread()
+		return
 	}
-	done := make(chan result)
-	go func() {
-		runtime.LockOSThread() // for good: with it the thread ends
-		var r result
-		const finest = 64
-		for n := maxInstructions; n >= finest && r.err == nil; {
-			switch err := Install(filler(n), false); {
-			case err == nil:
-				r.room += n + fillerCost
-			case errors.Is(err, unix.ENOMEM):
-				n /= 2
-			default:
-				r.err = err
-			}
+	defer close(t.done) // still locked, the thread ends with us
+	const finest = 64
+	for n := maxInstructions; n >= finest && t.err == nil; {
+		switch err := Install(filler(n), false); {
+		case err == nil:
+			t.room += n + fillerCost
+		case errors.Is(err, unix.ENOMEM):
+			n /= 2
+		default:
+			t.err = err
 		}
-		done <- r
-	}()
-	r := <-done
-	return r.room, r.err
+	}
+}
+
+// ended waits for the end of a thread: while one has filters of its own, none can be
+// put over all.
+func ended(thread int) error {
+	const attempts = 1000
+	for range attempts {
+		if unix.Tgkill(unix.Getpid(), thread, 0) != nil {
+			return nil
+		}
+		_ = unix.Nanosleep(&unix.Timespec{Nsec: 1e6}, nil) // however long it was
+	}
+	return errors.New("seccomp: a thread that tried filters does not end")
 }

@@ -170,7 +170,7 @@ func limitedFilters(args []string) error {
 		}
 	}
 	if args[1] == "limited" {
-		if err := seccomp.LimitFilters(false); err != nil {
+		if err := seccomp.LimitFilters(true); err != nil {
 			return err
 		}
 	}
