@@ -17,7 +17,7 @@ var mutations = []mutation{
 	},
 	{
 		"the bound on the filters of programs", "internal/linux/seccomp/limit_linux.go",
-		"err == nil && room > ownInstructions+fillerCost+1", "err == nil && room < 0",
+		"for err == nil && room > ownInstructions+fillerCost+1 {", "for err == nil && room < 0 {",
 		"./internal/linux/seccomp", "TestFiltersOfProgramsAreBounded",
 	},
 	{

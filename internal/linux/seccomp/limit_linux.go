@@ -31,9 +31,10 @@ const ownInstructions = 2048
 // As for [Install], the thread has no_new_privs, or is privileged.
 func LimitFilters(allThreads bool) error {
 	room, err := filterRoom()
-	for n := 0; err == nil && room > ownInstructions+fillerCost+1; room -= n + fillerCost {
-		n = min(room-ownInstructions-fillerCost, maxInstructions)
+	for err == nil && room > ownInstructions+fillerCost+1 {
+		n := min(room-ownInstructions-fillerCost, maxInstructions)
 		err = Install(filler(n), allThreads)
+		room -= n + fillerCost
 	}
 	return err
 }
@@ -100,7 +101,7 @@ func (t *trial) run() {
 func ended(thread int) error {
 	const attempts = 1000
 	for range attempts {
-		if unix.Tgkill(unix.Getpid(), thread, 0) != nil {
+		if errors.Is(unix.Tgkill(unix.Getpid(), thread, 0), unix.ESRCH) {
 			return nil
 		}
 		_ = unix.Nanosleep(&unix.Timespec{Nsec: 1e6}, nil) // however long it was
