@@ -136,7 +136,7 @@ var allowed = map[string][]string{
 
 	// The agent inside a sandbox, the protocol it speaks, and who drives it.
 	"internal/guest":          {"", "internal/guest/protocol", "internal/linux", "internal/linux/solo"},
-	"internal/guest/agent":    {"internal/guest/protocol", "internal/linux", "internal/linux/forkexec", "internal/linux/landlock", "internal/linux/longcall", "internal/linux/seccomp"},
+	"internal/guest/agent":    {"internal/guest/protocol", "internal/linux", "internal/linux/forkexec", "internal/linux/landlock", "internal/linux/longcall", "internal/linux/seccomp", "internal/linux/uncharged"},
 	"internal/guest/protocol": {"internal/linux/longcall"},
 	"internal/keeper":         {"", "internal/egress", "internal/flock", "internal/guest/protocol", "internal/spool"},
 

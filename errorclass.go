@@ -38,7 +38,7 @@ func (c Class) Error() string { return string(c) }
 var classReasons = map[Class][]string{
 	ErrCodeExecution:    {ReasonCodeFailed},
 	ErrCommandExecution: {ReasonCommandFailed},
-	ErrSessionNotFound:  {ReasonNoSession, ReasonSessionExpired, ReasonSessionClosed, ReasonNodeLost, ReasonVolumeOverrun},
+	ErrSessionNotFound:  {ReasonNoSession, ReasonSessionExpired, ReasonSessionClosed, ReasonNodeLost, ReasonVolumeOverrun, ReasonKernelMemory},
 	ErrConnection:       {ReasonConnection, ReasonProviderDown},
 	ErrConfiguration:    {ReasonConfiguration},
 	ErrSandboxCreation:  {ReasonSandboxCreation, ReasonLimitNotEnforced},

@@ -146,6 +146,13 @@ type Connection struct {
 	Took     time.Duration `json:"took"`
 }
 
+// Explainer is a Mortal that can say why it died.
+type Explainer interface {
+	// Cause is why the sandbox has ended, once Died is closed: an error with the reason
+	// ReasonKernelMemory, or nil, which is all else.
+	Cause() error
+}
+
 // Mortal is a Sandbox that can die by itself, as when the kernel kills what holds
 // it. It is no power of a provider, only a way to learn of it in time.
 type Mortal interface {

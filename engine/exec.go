@@ -130,6 +130,9 @@ func (x *execution) finish(ctx context.Context) (*cove.Execution, error) {
 // midway is the error of what ran while its sandbox was lost. That the session is
 // not there would say that nothing ran, and have callers run it again elsewhere.
 func midway(err error) error {
+	if cove.CodeOf(err) == cove.NotFound && cove.ReasonOf(err) == cove.ReasonKernelMemory {
+		return cove.Wrap(cove.Conflict, err, "%s", cove.MessageOf(err)).Reason(cove.ReasonKernelMemory).Remedy("open a new session, and have the program hold fewer of them")
+	}
 	if cove.CodeOf(err) != cove.NotFound || cove.ReasonOf(err) != cove.ReasonNodeLost {
 		return err
 	}

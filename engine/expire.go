@@ -82,7 +82,7 @@ func (e *Engine) expireUnowned(ctx context.Context) (n int64, err error) {
 func (e *Engine) endDead(ctx context.Context) bool {
 	found := false
 	for _, l := range e.snapshotLeases() {
-		if cause, over := l.over(time.Now()); !over || cause != cove.ReasonNodeLost {
+		if cause, over := l.over(time.Now()); !over || cause == cove.ReasonSessionExpired {
 			continue
 		}
 		ended, err := e.expireOne(ctx, l)
@@ -106,15 +106,26 @@ func (e *Engine) expireOne(ctx context.Context, l *lease) (bool, error) {
 	if s.State == cove.Ended || !over {
 		return false, nil
 	}
+	why := cause
+	if cause == cove.ReasonKernelMemory {
+		why = cove.MessageOf(deathOf(l.box()))
+	}
 	if err := e.end(ctx, l, cause); err != nil {
 		return false, err
 	}
-	kind := "session.expired"
-	if cause == cove.ReasonNodeLost {
-		kind = "session.lost"
-	}
-	e.note(ctx, kind, s, cause)
+	e.note(ctx, noteOfEnd(cause), s, why)
 	return true, nil
+}
+
+// noteOfEnd is what the journal calls the end of a session for a cause.
+func noteOfEnd(cause string) string {
+	switch cause {
+	case cove.ReasonNodeLost:
+		return "session.lost"
+	case cove.ReasonKernelMemory:
+		return "session.overrun"
+	}
+	return "session.expired"
 }
 
 // tidyRecords forgets sessions and runs that ended long ago and old messages, and

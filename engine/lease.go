@@ -125,17 +125,21 @@ func (l *lease) expired(now time.Time) bool {
 // over reports whether the session has ended and nobody has cleaned up yet, and
 // why.
 func (l *lease) over(now time.Time) (cause string, over bool) {
-	l.mu.Lock()
-	sandbox := l.sandbox
-	l.mu.Unlock()
-	if m, ok := cove.As[cove.Mortal](sandbox); ok {
-		select {
-		case <-m.Died():
-			return cove.ReasonNodeLost, true
-		default:
-		}
+	sandbox := l.box()
+	if died(sandbox) {
+		return cove.ReasonOf(deathOf(sandbox)), true
 	}
 	return cove.ReasonSessionExpired, l.expired(now)
+}
+
+// deathOf is why a sandbox that is gone is gone.
+func deathOf(s cove.Sandbox) error {
+	if x, ok := cove.As[cove.Explainer](s); ok {
+		if err := x.Cause(); err != nil {
+			return err
+		}
+	}
+	return cove.Errorf(cove.NotFound, "its sandbox is gone").Reason(cove.ReasonNodeLost)
 }
 
 // touch marks activity, which moves the end unless that is fixed. The caller holds
@@ -231,6 +235,9 @@ func failed(s *cove.Session) error {
 		return cove.Errorf(cove.Conflict, "provider %s cannot be reached, so the session cannot be used", s.Provider).
 			Reason(s.Cause).Remedy("start the server again when the provider is back; the session is taken up then")
 	}
+	if s.Cause == cove.ReasonKernelMemory {
+		return gone(s)
+	}
 	return cove.Errorf(cove.Conflict, "the session is broken: its sandbox is gone").Reason(s.Cause).Remedy("close it and open a new one")
 }
 
@@ -244,6 +251,7 @@ func gone(s *cove.Session) error {
 		cove.ReasonSessionClosed:  "the session was closed",
 		cove.ReasonNodeLost:       "the session was lost: what held it is gone",
 		cove.ReasonVolumeOverrun:  "the session was ended: a volume that it could write to is over its limit, or has folders that nobody can look into",
+		cove.ReasonKernelMemory:   "the session was ended: its programs held more file locks or connections than they may",
 	}[s.Cause]
 	if text == "" {
 		text = "the session has ended"

@@ -66,10 +66,11 @@ func (l *lease) quit(ctx context.Context, spare func(context.Context, *execution
 // next caller is told.
 func (e *Engine) broke(ctx context.Context, l *lease) {
 	l.mu.Lock()
+	death := deathOf(l.sandbox)
 	was := l.rec.State
 	var ticket *admission.Ticket
 	if was == cove.Running {
-		l.rec.State, l.rec.Cause = cove.Failed, cove.ReasonNodeLost
+		l.rec.State, l.rec.Cause = cove.Failed, cove.ReasonOf(death)
 		ticket, l.ticket = l.ticket, nil
 	}
 	l.mu.Unlock()
@@ -82,7 +83,7 @@ func (e *Engine) broke(ctx context.Context, l *lease) {
 	if err := e.save(context.WithoutCancel(ctx), l); err != nil {
 		e.cfg.Logger.ErrorContext(ctx, "save a broken session", errAttr(err), sessionAttr(l.id))
 	}
-	e.note(ctx, "session.lost", l.view(), "its sandbox is gone")
+	e.note(ctx, noteOfEnd(cove.ReasonOf(death)), l.view(), cove.MessageOf(death))
 }
 
 // letGo ends what this process waits for in the session, and leaves the

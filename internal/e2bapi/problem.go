@@ -84,7 +84,7 @@ func textOf(err error) string {
 // lost reports whether an error says that the sandbox is not there, or does not run.
 func lost(err error) bool {
 	switch cove.ReasonOf(err) {
-	case cove.ReasonSessionExpired, cove.ReasonSessionClosed, cove.ReasonNodeLost, cove.ReasonVolumeOverrun, cove.ReasonNoSession,
+	case cove.ReasonSessionExpired, cove.ReasonSessionClosed, cove.ReasonNodeLost, cove.ReasonVolumeOverrun, cove.ReasonKernelMemory, cove.ReasonNoSession,
 		cove.ReasonSessionStopped, cove.ReasonSessionPaused:
 		return true
 	}

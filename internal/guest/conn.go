@@ -430,6 +430,9 @@ func (c *Conn) take(m *protocol.Message) error {
 	if m.Kind == protocol.KindAccepted {
 		return c.accepted(m)
 	}
+	if m.Kind == protocol.KindExcess {
+		return excess(m)
+	}
 	x, err := protocol.DecodeExited(m.Body)
 	if err != nil || m.Kind != protocol.KindExited || len(m.Streams) > 0 {
 		for _, s := range m.Streams {

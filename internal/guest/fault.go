@@ -85,3 +85,25 @@ func errnoFault(errno syscall.Errno, shown string) error {
 	}
 	return cove.Wrap(cove.Internal, errno, "the sandbox cannot do this; the log has the cause")
 }
+
+// excess is why an agent ends its sandbox. Where it stands for the end of a connection,
+// calls fail with it and so do programs.
+func excess(m *protocol.Message) error {
+	closeAll(m.Streams)
+	x, err := protocol.DecodeExcess(m.Body)
+	if err != nil {
+		return err
+	}
+	return TooMuch(x.Kind == protocol.Connections, x.Count, x.Most)
+}
+
+// TooMuch is the error of a sandbox that was ended because its programs had the kernel
+// keep too many locks, or connections, which are charged to nobody.
+func TooMuch(connections bool, count, most uint64) error {
+	what := "file locks"
+	if connections {
+		what = "connections in its own network"
+	}
+	return cove.Errorf(cove.NotFound, "the sandbox was ended: it held %d %s, and the most is %d", count, what, most).
+		Reason(cove.ReasonKernelMemory).Remedy("open a new one; its files are gone unless they were kept")
+}

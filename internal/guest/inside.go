@@ -241,3 +241,11 @@ func (h inside) Finish(context.Context, string) error { return nil }
 
 // Forget implements [Holder]: the connection does it.
 func (h inside) Forget(context.Context, string) error { return nil }
+
+// Cause is why the agent ended the sandbox, once Done is closed; nil if it did not.
+func (c *Conn) Cause() error {
+	if err := c.over(); cove.ReasonOf(err) == cove.ReasonKernelMemory {
+		return err
+	}
+	return nil
+}

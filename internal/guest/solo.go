@@ -34,21 +34,24 @@ type Solo struct {
 	link  *os.File
 	files solo.Limit
 	end   func(ctx context.Context) error
+	look  func() error // nil: nobody does
 	done  chan struct{}
 
 	mu     sync.Mutex
 	opts   Options
 	used   bool
 	closed bool
-	lost   bool // done is closed
+	lost   bool  // done is closed
+	cause  error // why we ended it; nil if we did not
 }
 
 // NewSolo takes over a link of type SOCK_SEQPACKET to such a process. openFiles is
 // the process's own limit, and end ends all that is in the sandbox and returns when
-// it is gone.
-func NewSolo(link int, openFiles uint64, opts Options, end func(ctx context.Context) error) *Solo {
+// it is gone. Look is called again and again while the program runs, and ends it with
+// the error that it returns; nil looks at nothing.
+func NewSolo(link int, openFiles uint64, opts Options, end func(ctx context.Context) error, look func() error) *Solo {
 	_ = unix.SetNonblock(link, true)
-	s := &Solo{link: os.NewFile(uintptr(link), "link"), files: programFiles(openFiles), end: end, done: make(chan struct{})}
+	s := &Solo{link: os.NewFile(uintptr(link), "link"), files: programFiles(openFiles), end: end, look: look, done: make(chan struct{})}
 	s.Adopt(opts)
 	return s
 }
@@ -170,6 +173,9 @@ func (s *Solo) send(p *process, cmd cove.Command, req *protocol.Start, streams [
 	}
 	p.run(cmd)
 	go s.listen(p, cmd, chdir)
+	if s.look != nil {
+		go s.attend(p)
+	}
 	return p, nil
 }
 
@@ -244,10 +250,44 @@ func (s *Solo) listen(p *process, cmd cove.Command, chdir int) {
 	}
 }
 
+// soloGap is how often a program is looked at.
+const soloGap = 50 * time.Millisecond
+
+// attend looks at the program until it has ended, and ends it where it must.
+func (s *Solo) attend(p *process) {
+	tick := time.NewTicker(soloGap)
+	defer tick.Stop()
+	for {
+		select {
+		case <-p.over:
+			return
+		case <-tick.C:
+		}
+		cause := s.look()
+		if cause == nil {
+			continue
+		}
+		s.mu.Lock()
+		s.cause = cause
+		s.mu.Unlock()
+		ctx, cancel := context.WithTimeout(context.Background(), killPatience)
+		defer cancel()
+		_ = s.end(ctx) // the end of the link tells, or whoever destroys the sandbox
+		return
+	}
+}
+
+// Cause is why the sandbox was ended from here, once Done is closed; nil if it was not.
+func (s *Solo) Cause() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cause
+}
+
 // gone is the end of a program whose end nobody told.
 func (s *Solo) gone(p *process, err error) {
 	s.mu.Lock()
-	closed := s.closed
+	closed, cause := s.closed, s.cause
 	s.mu.Unlock()
 	p.mu.Lock()
 	ours := p.why != ""
@@ -257,6 +297,8 @@ func (s *Solo) gone(p *process, err error) {
 		p.exited(protocol.Exited{Status: killStatus})
 	case closed:
 		p.lost(err, true)
+	case cause != nil:
+		p.lost(cause, false)
 	case p.starved != nil && p.starved():
 		p.blame(cove.OutOfMemory)
 		p.exited(protocol.Exited{Status: killStatus})

@@ -23,7 +23,7 @@ func TestSoloReset(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := guest.NewSolo(fds[0], 1024, guest.Options{}, func(context.Context) error { return nil })
+	s := guest.NewSolo(fds[0], 1024, guest.Options{}, func(context.Context) error { return nil }, nil)
 	defer func() { _ = s.Close() }()
 	p, err := s.Start(t.Context(), cove.Command{Argv: []string{"true"}})
 	if err != nil {

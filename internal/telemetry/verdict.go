@@ -93,7 +93,7 @@ var notes = []string{
 }
 
 // causes are why sessions end.
-var causes = []string{cove.ReasonSessionExpired, cove.ReasonSessionClosed, cove.ReasonNodeLost, cove.ReasonVolumeOverrun}
+var causes = []string{cove.ReasonSessionExpired, cove.ReasonSessionClosed, cove.ReasonNodeLost, cove.ReasonVolumeOverrun, cove.ReasonKernelMemory}
 
 // errorCodes are those of errors.
 var errorCodes = func() []string {

@@ -41,9 +41,10 @@ type sandbox struct {
 }
 
 var (
-	_ cove.Sandbox = (*sandbox)(nil)
-	_ cove.Dialer  = (*sandbox)(nil)
-	_ cove.Mortal  = (*sandbox)(nil)
+	_ cove.Sandbox   = (*sandbox)(nil)
+	_ cove.Dialer    = (*sandbox)(nil)
+	_ cove.Mortal    = (*sandbox)(nil)
+	_ cove.Explainer = (*sandbox)(nil)
 )
 
 // options are what the host knows of a sandbox.
@@ -106,6 +107,9 @@ func (s *sandbox) rewrite(change func(*note)) error {
 
 // Died implements [cove.Mortal].
 func (s *sandbox) Died() <-chan struct{} { return s.died }
+
+// Cause implements [cove.Explainer].
+func (s *sandbox) Cause() error { return s.conn.Load().Cause() }
 
 // ID implements [cove.Sandbox].
 func (s *sandbox) ID() cove.ID { return s.id }

@@ -3,7 +3,6 @@ package local
 import (
 	"context"
 	"errors"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,9 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cove-sandbox/cove"
-	"github.com/cove-sandbox/cove/internal/guest"
 	"github.com/cove-sandbox/cove/internal/linux"
 	"github.com/cove-sandbox/cove/internal/linux/cgroup"
+	"github.com/cove-sandbox/cove/internal/linux/uncharged"
 	"github.com/cove-sandbox/cove/internal/linux/userns"
 	"github.com/cove-sandbox/cove/provider/local/fence"
 )
@@ -42,9 +41,10 @@ type made struct {
 	solo    bool        // there is no agent, but a process for one program
 	link    int         // to the first process, until it is connected; or -1
 	limits  cgroup.Limits
-	hungry  func() bool // what [made.famine] returns
-	starved int64       // how often the kernel had killed for want of memory when we came
-	held    *held       // where the keeper has it; nil if it does not
+	hungry  func() bool      // what [made.famine] returns
+	starved int64            // how often the kernel had killed for want of memory when we came
+	held    *held            // where the keeper has it; nil if it does not
+	watch   *uncharged.Watch // of one without an agent, guarded by killing; nil before the first look
 }
 
 // wish is what a sandbox is to have.
@@ -354,36 +354,6 @@ func (h *hostSide) missing() error {
 	return nil
 }
 
-// inside is the host's end of whoever is the first process of a sandbox.
-type inside interface {
-	Start(ctx context.Context, cmd cove.Command) (cove.Process, error)
-	Files() cove.Files
-	Dial(ctx context.Context, port int) (net.Conn, error)
-	Usage(ctx context.Context) (cove.Usage, error)
-	Adopt(opts guest.Options)
-	Done() <-chan struct{}
-	Close() error
-}
-
-// connect greets the agent, or takes the link to what is there in its place.
-func (m *made) connect(ctx context.Context, opts guest.Options) (inside, error) {
-	if m.solo {
-		link := m.link
-		m.link = -1
-		return guest.NewSolo(link, openFiles(), opts, m.stop), nil
-	}
-	t, err := guest.Descriptors(m.link)
-	if err != nil {
-		return nil, err
-	}
-	m.link = -1 // it is the connection's now
-	conn, err := guest.Connect(ctx, t, opts)
-	if err != nil {
-		return nil, err
-	}
-	return conn, nil
-}
-
 // end ends the sandbox and waits until nothing of it is left. The connection, if
 // there is one, is closed before.
 func (m *made) end(ctx context.Context) error {
@@ -461,6 +431,10 @@ func (m *made) kill(ctx context.Context) error {
 	}
 	_ = unix.Close(m.process)
 	m.process = -1
+	if m.watch != nil {
+		m.watch.Close()
+		m.watch = nil
+	}
 	return nil
 }
 

@@ -37,7 +37,7 @@ func (k *kit) newPlan() (*fence.Plan, error) {
 		Nested:   k.template.Preloads(),
 		Limits:   limits(),
 		Shared:   fence.Bounds{Size: int64(sharedSize), Files: sharedFiles},
-		Argv:     []string{agent.Name},
+		Argv:     agent.Args(!h.cfg.weak.kernel),
 		Env:      append(agent.Env(), moreEnv...),
 	}
 	k.path = path

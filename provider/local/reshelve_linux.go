@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"slices"
 	"strconv"
@@ -139,15 +138,9 @@ func (s *shelf) bare(ctx context.Context, c change) error {
 // upperOf returns the upper layer of what a process sees at /workspace; "" if there
 // is nothing.
 func upperOf(process int) (string, error) {
-	text, err := os.ReadFile("/proc/self/fdinfo/" + strconv.Itoa(process))
+	pid, err := pidOf(process)
 	if err != nil {
 		return "", err
-	}
-	_, rest, _ := strings.Cut(string(text), "\nPid:")
-	word, _, _ := strings.Cut(rest, "\n")
-	pid, err := strconv.Atoi(strings.TrimSpace(word))
-	if err != nil || pid <= 0 {
-		return "", fmt.Errorf("its first process: %w", unix.ESRCH)
 	}
 	f, err := os.Open("/proc/" + strconv.Itoa(pid) + "/mountinfo")
 	if err != nil {

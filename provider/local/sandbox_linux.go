@@ -43,9 +43,10 @@ type sandbox struct {
 }
 
 var (
-	_ cove.Sandbox = (*sandbox)(nil)
-	_ cove.Dialer  = (*sandbox)(nil)
-	_ cove.Mortal  = (*sandbox)(nil)
+	_ cove.Sandbox   = (*sandbox)(nil)
+	_ cove.Dialer    = (*sandbox)(nil)
+	_ cove.Mortal    = (*sandbox)(nil)
+	_ cove.Explainer = (*sandbox)(nil)
 )
 
 // environment is what every program of a sandbox has: what its spec says, over
@@ -218,3 +219,37 @@ func outOfMemory(g *cgroup.Group, seen int64) func() bool {
 		return true
 	}
 }
+
+// inside is the host's end of whoever is the first process of a sandbox.
+type inside interface {
+	Start(ctx context.Context, cmd cove.Command) (cove.Process, error)
+	Files() cove.Files
+	Dial(ctx context.Context, port int) (net.Conn, error)
+	Usage(ctx context.Context) (cove.Usage, error)
+	Adopt(opts guest.Options)
+	Done() <-chan struct{}
+	Close() error
+	Cause() error
+}
+
+// connect greets the agent, or takes the link to what is there in its place.
+func (m *made) connect(ctx context.Context, opts guest.Options) (inside, error) {
+	if m.solo {
+		link := m.link
+		m.link = -1
+		return guest.NewSolo(link, openFiles(), opts, m.stop, m.watches()), nil
+	}
+	t, err := guest.Descriptors(m.link)
+	if err != nil {
+		return nil, err
+	}
+	m.link = -1 // it is the connection's now
+	conn, err := guest.Connect(ctx, t, opts)
+	if err != nil {
+		return nil, err
+	}
+	return conn, nil
+}
+
+// Cause implements [cove.Explainer].
+func (s *sandbox) Cause() error { return s.conn.Cause() }

@@ -50,6 +50,9 @@ func Listen() int {
 	if err != nil {
 		return complain("the agent cannot begin: " + err.Error())
 	}
+	if len(os.Args) > 2 && os.Args[2] == protocol.FilterWord {
+		s.watchKernel()
+	}
 	s.offer, s.user = offer, user
 	go d.attend()
 	s.serve()

@@ -29,7 +29,7 @@ func Env() []string { return []string{"GOMAXPROCS=2"} }
 // is a stream of bytes and gets frames.
 //
 // With an argument the process is something else, see [Listen], [Door], [Mount] and
-// [Stdio].
+// [Stdio], or it watches what the kernel keeps for programs besides.
 //
 // Whatever bounds the sandbox holds already: the agent was born in it.
 func Main(fd uintptr) int {
@@ -61,15 +61,18 @@ func Main(fd uintptr) int {
 		_ = unix.SetNonblock(int(fd), true)
 		link = protocol.NewAgentFramed(os.NewFile(fd, "link"))
 	}
-	return serve(link)
+	return serve(link, len(os.Args) > 1 && os.Args[1] == protocol.WatchWord)
 }
 
 // serve answers the host over a link until it is over.
-func serve(link protocol.Link) int {
+func serve(link protocol.Link, watch bool) int {
 	hide()
 	s, err := newServer(link)
 	if err != nil {
 		return 1
+	}
+	if watch {
+		s.watchKernel()
 	}
 	s.serve()
 	return 0
@@ -79,4 +82,13 @@ func serve(link protocol.Link) int {
 // look into it otherwise.
 func hide() {
 	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
+}
+
+// Args returns the arguments of an agent that finds its link; watch has it end the
+// sandbox when its programs have the kernel keep too much.
+func Args(watch bool) []string {
+	if watch {
+		return []string{Name, protocol.WatchWord}
+	}
+	return []string{Name}
 }

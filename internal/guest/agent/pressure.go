@@ -68,12 +68,7 @@ func (s *server) bound(m *protocol.Message) {
 }
 
 // arouse makes the watch look. It does not wait, and is called with procs held.
-func (p *pressure) arouse() {
-	select {
-	case p.wake <- struct{}{}:
-	default: // it will, or there is none
-	}
-}
+func (p *pressure) arouse() { aroused(p.wake) }
 
 // relieve looks at the memory for as long as there are processes.
 func (s *server) relieve() {

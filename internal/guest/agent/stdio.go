@@ -34,7 +34,7 @@ func stdio(own []string) int {
 	if err != nil {
 		return 1
 	}
-	return serve(protocol.NewAgentFramed(duplex{in, out}))
+	return serve(protocol.NewAgentFramed(duplex{in, out}), false)
 }
 
 // takeOver moves a standard stream to a number that programs do not inherit, and

@@ -310,6 +310,38 @@ func DecodeBound(b []byte) (Bound, error) {
 	return v, d.End()
 }
 
+// Excess is why an agent ends its sandbox: its programs had the kernel keep more of a
+// kind than they may.
+type Excess struct {
+	Kind        ExcessKind
+	Count, Most uint64
+}
+
+// ExcessKind is what there is too much of.
+type ExcessKind byte
+
+// The kinds.
+const (
+	Locks ExcessKind = iota + 1
+	Connections
+)
+
+// Encode returns the body of a message.
+func (x Excess) Encode() []byte {
+	var e Encoder
+	e.Uint(uint64(x.Kind))
+	e.Uint(x.Count)
+	e.Uint(x.Most)
+	return e.Bytes()
+}
+
+// DecodeExcess is the inverse of [Excess.Encode].
+func DecodeExcess(b []byte) (Excess, error) {
+	d := NewDecoder(b)
+	x := Excess{Kind: ExcessKind(d.UpTo(uint64(Connections))), Count: d.Uint(), Most: d.Uint()} //nolint:gosec // bounded
+	return x, d.End()
+}
+
 // Poke is a signal for a program, or a new size for its terminal.
 type Poke struct {
 	Program    uint64

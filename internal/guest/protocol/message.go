@@ -20,6 +20,7 @@ const (
 	DoorWord   = "door"   // what brings such an agent the streams of a host
 	FilterWord = "filter" // after ListenWord: with a filter of system calls
 	BesideWord = "beside" // after ListenWord and DoorWord: both have one parent, which is told apart by that where nobody is root
+	WatchWord  = "watch"  // as FilterWord, for an agent that does not listen and whose filter is there: it watches what the kernel keeps
 	MountWord  = "mount"  // what gives a sandbox its room for files
 )
 
@@ -102,7 +103,9 @@ const (
 	KindTag   // of the host: attributes for a file
 	KindKills // how often the kernel ended a process for want of memory
 
-	lastKind = KindKills
+	KindExcess // of the agent, without an id: it ends the sandbox, and why
+
+	lastKind = KindExcess
 )
 
 // Flow is the direction of a stream, seen by who receives the message that it

@@ -162,7 +162,7 @@ class Values(unittest.TestCase):
     def test_every_code_has_an_exception(self) -> None:
         for code in "invalid unauthenticated denied not_found conflict exhausted unsupported unavailable timeout canceled internal".split():
             self.assertEqual(_errors.from_problem({"code": code, "error": "x"}).code, code)
-        for reason in "no_such_session session_expired session_closed node_lost volume_overrun".split():
+        for reason in "no_such_session session_expired session_closed node_lost volume_overrun kernel_memory".split():
             self.assertIsInstance(_errors.from_problem({"code": "not_found", "error": "x", "reason": reason}), cove.SessionNotFoundError)
         self.assertIsInstance(_errors.from_problem({"code": "exhausted", "error": "x", "reason": "capacity"}), cove.ResourceLimitError)
         self.assertFalse(_errors.is_problem({"code": "odd", "error": "x"}))

@@ -145,6 +145,7 @@ const finer: Record<string, Constructor> = {
   session_closed: SessionNotFoundError,
   node_lost: SessionNotFoundError,
   volume_overrun: SessionNotFoundError,
+  kernel_memory: SessionNotFoundError,
 };
 
 /**

@@ -35,7 +35,7 @@ describe("where something is wrong", () => {
   });
 
   test("the sandbox is gone, for any of the reasons", async () => {
-    for (const reason of ["no_such_session", "session_expired", "session_closed", "node_lost", "volume_overrun"]) {
+    for (const reason of ["no_such_session", "session_expired", "session_closed", "node_lost", "volume_overrun", "kernel_memory"]) {
       const serverUrl = await peer((_req, res) => res.writeHead(404, { "Content-Type": "application/problem+json" }).end(JSON.stringify({ code: "not_found", reason, error: "it is gone" })));
       await assert.rejects(Sandbox.connect("one", { serverUrl, checkVersion: false }), (err: CoveError) => err instanceof SessionNotFoundError && err.reason === reason, reason);
       assert.equal(await Sandbox.kill("one", { serverUrl, checkVersion: false }), false);

@@ -143,6 +143,7 @@ _BY_REASON: Dict[str, Type[CoveError]] = {
     "session_closed": SessionNotFoundError,
     "node_lost": SessionNotFoundError,
     "volume_overrun": SessionNotFoundError,
+    "kernel_memory": SessionNotFoundError,
     "connection": ServerConnectionError,
     "provider_down": ServerConnectionError,
     "configuration": ConfigurationError,

@@ -1,0 +1,15 @@
+// Package uncharged counts what the kernel keeps for the programs of a sandbox
+// without charging it to a control group: locks of files, and connections that
+// nobody has accepted.
+//
+// To count locks holds up everybody on the machine who locks something, if only for
+// a moment. So it is done only when the memory that the kernel cannot give back has
+// grown since the last time, whoever made it grow. The package must not end anybody:
+// it says what it counted.
+//
+// What is not seen: open file description locks, which the kernel shows to every
+// sandbox alike, and locks whose process has ended while another one has its table
+// of files. A filter must refuse both.
+//
+// Minimum kernel: Linux 4.15, for locks of the caller's pid namespace alone.
+package uncharged

@@ -1,0 +1,115 @@
+//go:build linux
+
+package uncharged_test
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cove-sandbox/cove/internal/linux/linuxtest"
+	"github.com/cove-sandbox/cove/internal/linux/netns"
+	"github.com/cove-sandbox/cove/internal/linux/uncharged"
+)
+
+func TestMain(m *testing.M) {
+	linuxtest.Main(m, map[string]linuxtest.Func{"connections": connections})
+}
+
+func open(t *testing.T) *uncharged.Watch {
+	t.Helper()
+	w, err := uncharged.Open("/proc", "/proc/thread-self")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.Close)
+	return w
+}
+
+// take takes n locks of single bytes that do not touch, in files of a directory.
+func take(t *testing.T, dir string, n, command int) {
+	t.Helper()
+	const each = 1000 // in one file: the kernel goes through them one by one
+	for taken := 0; taken < n; {
+		f, err := os.Create(filepath.Join(dir, strconv.Itoa(command)+"-"+strconv.Itoa(taken)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = f.Close() })
+		for i := 0; i < each && taken < n; i++ {
+			lock := unix.Flock_t{Type: unix.F_WRLCK, Start: int64(2 * (each - i)), Len: 1}
+			if err := unix.FcntlFlock(f.Fd(), command, &lock); err != nil {
+				t.Fatal(err)
+			}
+			taken++
+		}
+	}
+}
+
+// TestLocks: locks that a process holds are counted, and those that everybody sees
+// are not.
+func TestLocks(t *testing.T) {
+	w := open(t)
+	take(t, t.TempDir(), uncharged.MostLocks+1, unix.F_OFD_SETLK)
+	if e, found := w.Count(); found {
+		t.Fatalf("locks of nobody's are counted: %+v", e)
+	}
+	take(t, t.TempDir(), uncharged.MostLocks+1, unix.F_SETLK)
+	e, found := w.Count()
+	if !found || e.Kind != uncharged.Locks || e.Count <= e.Most || e.Most != uncharged.MostLocks {
+		t.Fatalf("too many locks: %+v, %t", e, found)
+	}
+	w.Grow(uncharged.Step / 2)
+	if e, found := w.Look(); found {
+		t.Errorf("it counts without a reason: %+v", e)
+	}
+	w.Grow(2 * uncharged.Step)
+	if _, found := w.Look(); !found {
+		t.Error("it does not count when the kernel holds more")
+	}
+}
+
+// TestConnections: those that nobody accepts are counted, though who made them has
+// closed them.
+func TestConnections(t *testing.T) {
+	linuxtest.Need(t, netns.Probe())
+	linuxtest.OK(t, linuxtest.Child{Name: "connections", Clone: unix.CLONE_NEWNET, User: os.Geteuid() != 0})
+}
+
+func connections([]string) error {
+	if err := netns.Loopback(); err != nil {
+		return err
+	}
+	w, err := uncharged.Open("/proc", "/proc/self")
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	if e, found := w.Count(); found {
+		return fmt.Errorf("before there are any: %+v", e)
+	}
+	const each = 100
+	for made := 0; made <= uncharged.MostConnections; made += each {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return err
+		}
+		defer l.Close()
+		for range each {
+			c, err := net.Dial("tcp", l.Addr().String())
+			if err != nil {
+				return err
+			}
+			_ = c.Close()
+		}
+	}
+	if e, found := w.Count(); !found || e.Kind != uncharged.Connections || e.Count <= e.Most {
+		return fmt.Errorf("too many connections: %+v, %t", e, found)
+	}
+	return nil
+}
