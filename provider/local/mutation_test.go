@@ -30,6 +30,7 @@ func TestDefencesAreMissed(t *testing.T) {
 		"network":   {"host_loopback"},
 		"volumes":   {"volume_writes", "volume_links"},
 		"private":   {"egress_private_names"},
+		"kernel":    {"kernel_memory_locks", "kernel_memory_connections"},
 	} {
 		t.Run(defence, func(t *testing.T) {
 			for _, attack := range attacks {

@@ -101,6 +101,10 @@ func attackers() map[string]func(mission) verdict {
 		"share":           shareMemory,
 		"other_memory":    reachMemory,
 
+		"kernel_memory_locks":       lockRanges,
+		"kernel_memory_flocks":      lockFiles,
+		"kernel_memory_connections": connectUnaccepted,
+
 		"survivors_sibling": startSibling,
 		"fork_bomb":         startMany,
 		"zombie_bomb":       leaveMany,

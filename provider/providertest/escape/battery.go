@@ -34,7 +34,8 @@ type Attack struct {
 func Battery() []Attack {
 	return slices.Concat(
 		fileAttacks(), nameAttacks(), procAttacks(), agentAttacks(), privilegeAttacks(), callAttacks(), socketAttacks(), networkAttacks(),
-		leakAttacks(), neighbourAttacks(), endingAttacks(), bombAttacks(), unchargedAttacks(), volumeAttacks(), diskAttacks(), egressAttacks(),
+		leakAttacks(), neighbourAttacks(), endingAttacks(), bombAttacks(), unchargedAttacks(), keptAttacks(), volumeAttacks(),
+		diskAttacks(), egressAttacks(),
 	)
 }
 
