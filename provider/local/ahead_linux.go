@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"sync/atomic"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/cove-sandbox/cove/provider/local/fence"
 )
 
@@ -27,7 +29,7 @@ func Ahead() {
 	if os.Geteuid() != 0 {
 		return // a spawner has its own
 	}
-	a := &headStart{room: fence.Begin(host, true), drawn: make(chan struct{})}
+	a := &headStart{room: fence.Begin(host, true, unix.AT_FDCWD), drawn: make(chan struct{})}
 	ahead.Store(a)
 	if info, err := os.Stat(anyStage); err == nil && info.IsDir() {
 		a.room.Build(func() fence.Root {

@@ -43,7 +43,32 @@ func alone([]string) error {
 	if err != nil {
 		return err
 	}
-	return conn.Close()
+	return errors.Join(conn.Close(), narrow())
+}
+
+// narrow looks at what a namespace keeps of connections. Both ways to name a /proc
+// lead to the same.
+func narrow() error {
+	proc, err := unix.Open("/proc", unix.O_PATH, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(proc)
+	for _, fd := range []int{proc, unix.AT_FDCWD} {
+		if err := netns.Narrow(fd); err != nil {
+			return err
+		}
+		for name, want := range map[string]string{"core/somaxconn": "128", "ipv4/tcp_max_tw_buckets": "16384"} {
+			path := "/proc/sys/net/" + name
+			if unix.Access(path, unix.W_OK) == unix.EROFS {
+				continue // nobody can
+			}
+			if text, err := os.ReadFile(path); err != nil || strings.TrimSpace(string(text)) != want {
+				return fmt.Errorf("%s is %q: %w", name, text, err)
+			}
+		}
+	}
+	return nil
 }
 
 // dialSelf makes a packet go from the loopback to the loopback.

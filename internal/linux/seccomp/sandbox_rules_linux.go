@@ -39,9 +39,14 @@ func processRules() []Rule {
 		{
 			// With CLONE_PARENT a program could make processes that are not below
 			// it, where nobody who ends it finds them.
+			// With the table of files of another process, whose locks outlive it, it
+			// could hold locks that nobody can count.
 			Calls: []string{"clone"},
-			Cases: []Case{{When: []Check{{Arg: 0, Mask: namespaces | unix.CLONE_PARENT, In: []uint32{0}}}, Then: Allow}},
-			Else:  Fail(unix.EPERM),
+			Cases: []Case{{When: []Check{
+				{Arg: 0, Mask: namespaces | unix.CLONE_PARENT, In: []uint32{0}},
+				{Arg: 0, Mask: unix.CLONE_FILES | unix.CLONE_THREAD, In: []uint32{0, unix.CLONE_THREAD, unix.CLONE_FILES | unix.CLONE_THREAD}},
+			}, Then: Allow}},
+			Else: Fail(unix.EPERM),
 		},
 		{
 			// Turns of its own. Those of the agent, who is the same user, are the

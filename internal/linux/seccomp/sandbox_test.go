@@ -32,6 +32,8 @@ func TestSandboxArguments(t *testing.T) {
 		{"clone", ok, []uint64{uint64(unix.SIGCHLD)}},
 		{"clone", ok, []uint64{vfork}},
 		{"clone", ok, []uint64{0x3d0f00 | high}},
+		{"clone", eperm, []uint64{unix.CLONE_FILES | uint64(unix.SIGCHLD)}},
+		{"clone", eperm, []uint64{unix.CLONE_FILES | vfork}},
 		{"clone", eperm, []uint64{unix.CLONE_NEWUSER | vfork}},
 		{"clone", eperm, []uint64{unix.CLONE_NEWUSER | high}},
 		{"clone", eperm, []uint64{unix.CLONE_NEWNS}},

@@ -25,13 +25,14 @@ type Room struct {
 }
 
 // Begin starts the thread of a room, before there is a plan for it. Host and
-// network are those that the plan will have; [Builder.Use] takes the room.
-func Begin(host string, network bool) *Room { return begin(host, network, true) }
+// network are those that the plan will have, and proc is a descriptor of /proc, or
+// AT_FDCWD; [Builder.Use] takes the room.
+func Begin(host string, network bool, proc int) *Room { return begin(host, network, true, proc) }
 
 // begin is Begin; with limit it also bounds the filters of what is started in the room.
-func begin(host string, network, limit bool) *Room {
+func begin(host string, network, limit bool, proc int) *Room {
 	r := &Room{work: make(chan func(error), 3)} // the root, what goes into it, and the order
-	go r.open(host, network, limit)
+	go r.open(host, network, limit, proc)
 	return r
 }
 
@@ -90,7 +91,7 @@ func (b *Builder) keep(r *Room) {
 }
 
 func (b *Builder) begin() *Room {
-	return b.settleIn(begin(b.plan.Host, b.plan.Network, len(b.filter) > 0 && !b.limited))
+	return b.settleIn(begin(b.plan.Host, b.plan.Network, len(b.filter) > 0 && !b.limited, b.proc))
 }
 
 // settleIn has the room get its root.
@@ -107,7 +108,7 @@ func (b *Builder) settleIn(r *Room) *Room {
 	return r
 }
 
-func (r *Room) open(host string, network, limit bool) {
+func (r *Room) open(host string, network, limit bool, proc int) {
 	runtime.LockOSThread()
 	if unix.Gettid() == unix.Getpid() {
 		// The first thread of a process cannot end before the process: what it
@@ -115,13 +116,13 @@ func (r *Room) open(host string, network, limit bool) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			r.open(host, network, limit)
+			r.open(host, network, limit, proc)
 		}()
 		<-done
 		runtime.UnlockOSThread()
 		return
 	}
-	err := enter(host, network)
+	err := enter(host, network, proc)
 	if err == nil && limit {
 		err = seccomp.LimitFilters(false)
 	}
@@ -135,7 +136,7 @@ func (r *Room) open(host string, network, limit bool) {
 const namespaces = unix.CLONE_FS | unix.CLONE_NEWNS | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
 
 // enter makes the calling thread's surroundings those of a room.
-func enter(host string, network bool) error {
+func enter(host string, network bool, proc int) error {
 	flags := namespaces
 	if network {
 		flags |= unix.CLONE_NEWNET
@@ -146,8 +147,11 @@ func enter(host string, network bool) error {
 	if err := unix.Sethostname([]byte(host)); err != nil {
 		return fmt.Errorf("host name: %w", err)
 	}
-	if network {
-		return netns.Loopback()
+	if !network {
+		return nil
 	}
-	return nil
+	if err := netns.Narrow(proc); err != nil {
+		return err
+	}
+	return netns.Loopback()
 }

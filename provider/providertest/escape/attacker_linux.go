@@ -116,7 +116,7 @@ func attackers() map[string]func(mission) verdict {
 		"huge_pages":      mapHugePages,
 		"filters_sockets": attachFilters,
 		"filters_own":     installFilters,
-		"file_locks":      lockFiles,
+		"file_locks":      lockOpenFiles,
 	}
 }
 

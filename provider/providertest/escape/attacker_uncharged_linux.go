@@ -235,8 +235,8 @@ func mapHugePages(mission) verdict {
 	return t.verdict()
 }
 
-// lockFiles locks a file of its own in the way that shows on those of others, too.
-func lockFiles(mission) verdict {
+// lockOpenFiles locks a file of its own in the way that shows on those of others, too.
+func lockOpenFiles(mission) verdict {
 	var t tally
 	f, err := os.CreateTemp(".", "lock-*")
 	if err != nil {
