@@ -41,6 +41,11 @@ var mutations = []mutation{
 		"./provider/local", "TestDefencesAreMissed/network",
 	},
 	{
+		"the watch over what the kernel keeps for a local sandbox", "provider/local/plan_linux.go",
+		"agent.Args(!h.cfg.weak.kernel)", "agent.Args(false)",
+		"./provider/local", "TestDefencesAreMissed/kernel",
+	},
+	{
 		"act in a method of Platform", "engine/sessions.go",
 		"\treturn act(ctx, p.v, on(cove.SessionGet, id), func(_ context.Context, st *step) (*cove.Session, error) {\n\t\treturn st.lease.view(), nil\n\t})\n",
 		"\tl, err := p.v.e.find(p.v.p.Tenant, id)\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\treturn l.view(), nil\n",

@@ -104,6 +104,7 @@ func attackers() map[string]func(mission) verdict {
 		"kernel_memory_locks":       lockRanges,
 		"kernel_memory_flocks":      lockFiles,
 		"kernel_memory_connections": connectUnaccepted,
+		"kernel_memory_hidden":      shareFiles,
 
 		"survivors_sibling": startSibling,
 		"fork_bomb":         startMany,

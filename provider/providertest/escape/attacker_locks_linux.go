@@ -94,3 +94,20 @@ func connectUnaccepted(mission) verdict {
 	}
 	return breach(fmt.Sprintf("%d connections wait that nobody accepts, some 64 MiB of the kernel's memory", made))
 }
+
+// shareFiles makes a process with our table of files: the kernel shows its locks to
+// nobody in the sandbox when it has ended, and keeps them. The child may do nothing but
+// end.
+//
+//go:norace
+func shareFiles(mission) verdict {
+	pid, _, errno := unix.RawSyscall6(unix.SYS_CLONE, unix.CLONE_FILES|uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
+	if errno == 0 && pid == 0 {
+		for {
+			unix.RawSyscall(unix.SYS_EXIT_GROUP, 0, 0, 0) //nolint:errcheck // it does not return
+		}
+	}
+	var t tally
+	t.make(call{name: "clone with the table of files", do: func() error { return failure(errno) }})
+	return t.verdict()
+}

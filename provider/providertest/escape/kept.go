@@ -19,6 +19,7 @@ func keptAttacks() []Attack {
 		of("kernel_memory_locks", "have the kernel keep 340,000 locks of parts of files"),
 		of("kernel_memory_flocks", "have the kernel keep as many locks of whole files"),
 		of("kernel_memory_connections", "have the kernel keep 16,000 connections that nobody accepts"),
+		kernel("kernel_memory_hidden", "hold locks in the name of a process that has ended, which nobody can count"),
 	}
 }
 
