@@ -31,6 +31,7 @@ func TestDefencesAreMissed(t *testing.T) {
 		"volumes":   {"volume_writes", "volume_links"},
 		"private":   {"egress_private_names"},
 		"kernel":    {"kernel_memory_locks", "kernel_memory_connections"},
+		"locks":     {"shared_locks"},
 	} {
 		t.Run(defence, func(t *testing.T) {
 			for _, attack := range attacks {

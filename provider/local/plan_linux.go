@@ -35,6 +35,7 @@ func (k *kit) newPlan() (*fence.Plan, error) {
 		Landlock: landlock.Probe() == nil,
 		Layers:   h.layers(),
 		Nested:   k.template.Preloads(),
+		Cover:    !h.cfg.weak.locks,
 		Limits:   limits(),
 		Shared:   fence.Bounds{Size: int64(sharedSize), Files: sharedFiles},
 		Argv:     agent.Args(!h.cfg.weak.kernel),

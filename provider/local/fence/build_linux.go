@@ -73,7 +73,8 @@ const places = 2
 // use.
 type Builder struct {
 	plan       *Plan
-	rooted     bool // the plan's root is ours already
+	rooted     bool   // the plan's root is ours already
+	covers     covers // of a root that is ours; nil: nothing is covered
 	executable int
 	solo       int // the executable for one program
 	proc       int
@@ -125,7 +126,12 @@ func (b *Builder) settle() error {
 		return err
 	}
 	b.rooted = true
-	return nil
+	if !b.plan.Cover {
+		return nil
+	}
+	covers, err := b.plan.Root.covers(b.proc)
+	b.covers = covers
+	return err
 }
 
 // Build makes a sandbox and starts its agent. With an error nothing is left.

@@ -25,6 +25,9 @@ type Plan struct {
 	// they are others than those of the agent, and neither could reach the other if
 	// it kept them apart from what is outside; the namespaces do that alone then.
 	Nested bool
+	// Cover gives each sandbox files of its own at the top of the root, as the kernel
+	// sees them: their locks are its own. Their content is shared all the same.
+	Cover  bool
 	Filter []byte // a seccomp program
 	Limits []Limit
 	Shared Bounds // of /dev/shm
@@ -143,7 +146,7 @@ func (p *Plan) encode() []byte {
 	var e protocol.Encoder
 	e.Text(p.Host)
 	e.Uint(uint64(p.Inside))
-	for _, b := range []bool{p.Become, p.Proc, p.Network, p.Groups, p.Landlock, p.Layers, p.Root.Shallow, p.Nested} {
+	for _, b := range []bool{p.Become, p.Proc, p.Network, p.Groups, p.Landlock, p.Layers, p.Root.Shallow, p.Nested, p.Cover} {
 		e.Bool(b)
 	}
 	e.Text(string(p.Filter))
@@ -192,7 +195,7 @@ func (r *Root) encode(e *protocol.Encoder) {
 func decodePlan(b []byte) (*Plan, error) {
 	d := protocol.NewDecoder(b)
 	p := &Plan{Host: d.Text(maxPath), Inside: uint32(d.UpTo(1<<32 - 1))} //nolint:gosec // bounded
-	for _, f := range []*bool{&p.Become, &p.Proc, &p.Network, &p.Groups, &p.Landlock, &p.Layers, &p.Root.Shallow, &p.Nested} {
+	for _, f := range []*bool{&p.Become, &p.Proc, &p.Network, &p.Groups, &p.Landlock, &p.Layers, &p.Root.Shallow, &p.Nested, &p.Cover} {
 		*f = d.Bool()
 	}
 	p.Filter = []byte(d.Text(maxText))

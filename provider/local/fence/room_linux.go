@@ -43,7 +43,7 @@ func (r *Room) Build(draw func() Root) {
 	r.work <- func(err error) {
 		if err == nil {
 			root := draw()
-			err = root.build()
+			err = root.buildCovered()
 		}
 		if err == nil {
 			err = mount.Terminals("/dev/pts")
@@ -97,8 +97,14 @@ func (b *Builder) begin() *Room {
 // settleIn has the room get its root.
 func (b *Builder) settleIn(r *Room) *Room {
 	r.work <- func(err error) {
+		covers := b.covers
 		if err == nil && !b.rooted {
-			err = b.plan.Root.build()
+			if err = b.plan.Root.build(); err == nil && b.plan.Cover {
+				covers, err = b.plan.Root.covers(b.proc)
+			}
+		}
+		if err == nil {
+			err = covers.cover(b.proc)
 		}
 		if err == nil {
 			err = mount.Terminals("/dev/pts")

@@ -106,6 +106,9 @@ func attackers() map[string]func(mission) verdict {
 		"kernel_memory_connections": connectUnaccepted,
 		"kernel_memory_hidden":      shareFiles,
 
+		"hold_locks":   holdLocks,
+		"shared_locks": findLocks,
+
 		"survivors_sibling": startSibling,
 		"fork_bomb":         startMany,
 		"zombie_bomb":       leaveMany,

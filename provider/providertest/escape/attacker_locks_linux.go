@@ -6,6 +6,7 @@ import (
 	"os"
 	"runtime"
 	"strconv"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -109,5 +110,45 @@ func shareFiles(mission) verdict {
 	}
 	var t tally
 	t.make(call{name: "clone with the table of files", do: func() error { return failure(errno) }})
+	return t.verdict()
+}
+
+// lockBoth takes both kinds of locks of a file that everybody may read.
+func lockBoth(path string) (*os.File, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	if err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err == nil {
+		err = unix.FcntlFlock(f.Fd(), unix.F_SETLK, &unix.Flock_t{Type: unix.F_RDLCK})
+	}
+	return f, err
+}
+
+// holdLocks locks files that others have, too, and keeps them.
+func holdLocks(mission) verdict {
+	var held []*os.File
+	for _, path := range commonFiles {
+		f, err := lockBoth(path)
+		if err != nil {
+			return breach(path + " cannot be locked: " + meaning(err))
+		}
+		held = append(held, f)
+	}
+	say("ready")
+	<-time.After(time.Minute)
+	runtime.KeepAlive(held)
+	return heldBy("")
+}
+
+// findLocks looks whether somebody else has locked the same files.
+func findLocks(mission) verdict {
+	var t tally
+	for _, path := range commonFiles {
+		if lockedElsewhere(path) {
+			t.through("a lock of another sandbox, of " + path)
+		}
+		t.stop("files of its own, as the kernel sees them", path)
+	}
 	return t.verdict()
 }

@@ -13,6 +13,7 @@ func neighbourAttacks() []Attack {
 		{Name: "other_files", Try: "read the files of another sandbox", Via: programs, run: otherFiles},
 		{Name: "other_processes", Try: "see and kill the processes of another sandbox", Via: programs, run: otherProcesses},
 		{Name: "other_memory", Try: "reach shared memory, queues and sockets of another sandbox", Via: programs, run: otherMemory},
+		{Name: "shared_locks", Try: "hold back the host and another sandbox by locks of files that all of them have", Via: programs, run: sharedLocks},
 	}
 }
 
@@ -76,4 +77,27 @@ func otherMemory(ctx context.Context, r *round) verdict {
 func encode(m mission) string {
 	text, _ := json.Marshal(m) // strings and numbers always encode
 	return string(text)
+}
+
+// commonFiles are in every sandbox, and on most hosts.
+var commonFiles = []string{"/usr/bin/env", "/bin/sh"}
+
+// sharedLocks has a sandbox lock files that another one and the host have, too: neither
+// may find them locked.
+func sharedLocks(ctx context.Context, r *round) verdict {
+	other, err := r.neighbour(ctx)
+	if err != nil {
+		return failed(err)
+	}
+	there := &round{arena: r.arena, box: other, via: Exec}
+	argv := []string{cove.WorkspacePath + "/" + Name, "hold_locks", encode(r.mission())}
+	return there.beside(ctx, argv, func(cove.Process, string) verdict {
+		for _, path := range commonFiles {
+			if lockedElsewhere(path) {
+				return breach("a lock in a sandbox holds back the host: " + path)
+			}
+		}
+		v, _ := r.attack(ctx, "shared_locks")
+		return v
+	})
 }
