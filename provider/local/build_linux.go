@@ -45,6 +45,7 @@ type made struct {
 	starved int64            // how often the kernel had killed for want of memory when we came
 	held    *held            // where the keeper has it; nil if it does not
 	watch   *uncharged.Watch // of one without an agent, guarded by killing; nil before the first look
+	blind   int              // how often there was none, guarded by killing
 }
 
 // wish is what a sandbox is to have.

@@ -13,6 +13,10 @@ import (
 	"github.com/cove-sandbox/cove/internal/linux/uncharged"
 )
 
+// mostBlind is how often in a row nothing may be seen: of a process on its way out nothing
+// can be.
+const mostBlind = 20
+
 // lookAtKernel is the watch over what the kernel keeps for the one program of a
 // sandbox, which has no agent to look.
 func (m *made) lookAtKernel() error {
@@ -23,6 +27,9 @@ func (m *made) lookAtKernel() error {
 	}
 	if m.watch == nil {
 		w, err := watchOf(m.process)
+		if m.blind++; err != nil && m.blind < mostBlind {
+			return nil
+		}
 		if err != nil {
 			return cove.Wrap(cove.Unavailable, err, "nobody can count what the kernel keeps for sandbox %s", m.name).
 				Remedy("let cove read /proc of its own sandboxes")
@@ -36,8 +43,7 @@ func (m *made) lookAtKernel() error {
 	return guest.TooMuch(e.Kind == uncharged.Connections, e.Count, e.Most)
 }
 
-// watchOf opens the watch for the first process of a sandbox. One that has ended has
-// none, and needs none.
+// watchOf opens the watch for the first process of a sandbox.
 func watchOf(process int) (*uncharged.Watch, error) {
 	pid, err := pidOf(process)
 	if err != nil {

@@ -46,8 +46,8 @@ type Watch struct {
 // Open returns a watch over the sandbox of which proc is the /proc, and process a
 // process of it as the caller's own /proc shows it, such as /proc/self. The caller
 // closes it.
-func Open(proc, process string) (w *Watch, err error) {
-	w = &Watch{memory: -1, locks: -1, sockets: [2]int{-1, -1}}
+func Open(proc, process string) (_ *Watch, err error) {
+	w := &Watch{memory: -1, locks: -1, sockets: [2]int{-1, -1}}
 	defer func() {
 		if err != nil {
 			w.Close()

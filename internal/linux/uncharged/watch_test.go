@@ -113,3 +113,13 @@ func connections([]string) error {
 	}
 	return nil
 }
+
+// TestOpenFails: what cannot be seen is an error, and nothing stays open.
+func TestOpenFails(t *testing.T) {
+	linuxtest.NoLeaks(t, "")
+	for _, of := range [][2]string{{"/nowhere", "/proc/self"}, {"/proc", "/nowhere"}} {
+		if _, err := uncharged.Open(of[0], of[1]); err == nil {
+			t.Errorf("%v is watched", of)
+		}
+	}
+}
