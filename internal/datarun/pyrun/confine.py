@@ -8,7 +8,10 @@ import stat
 import struct
 import tempfile
 
-LIBRARIES = ["/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/usr/share", "/etc/ld.so.cache", "/etc/localtime", "/dev/urandom"]
+LIBRARIES = [
+    "/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/usr/share", "/etc/ld.so.cache", "/etc/localtime", "/etc/matplotlibrc",
+    "/etc/fonts", "/dev/urandom",
+]
 
 # Landlock's calls, and its rights in bits: how many there are from each version on.
 CREATE, ADD, RESTRICT = 444, 445, 446

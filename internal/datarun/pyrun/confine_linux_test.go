@@ -220,6 +220,8 @@ func TestScratch(t *testing.T) {
 		"n = pd.to_datetime(pd.Series(['2020-06-01'] * 3)).dt.tz_localize('Europe/Berlin').dt.tz_convert('Asia/Tokyo').shape[0]",
 		"n = (np.linalg.inv(np.eye(3)) @ np.random.default_rng(1).normal(size=(3, 3))).shape[0]",
 		"n = len(orders.eval('amount * 2'))",
+		"try:\n    import matplotlib\nexcept ImportError:\n    n = 3\nelse:\n    import os, tempfile\n    to = tempfile.gettempdir() + '/a.png'\n" +
+			"    orders.plot(y='amount', title='Amounts').figure.savefig(to)\n    n = 3 if os.path.getsize(to) > 1000 else 0",
 		"n = len(dfs['late'])",
 	}
 	a := ask(t, "result_rows = []\nfor text in "+pythonList(t, codes)+":\n    home = dict(globals())\n    exec(text, home)\n    result_rows.append([home['n']])\nimport asyncio\nawait asyncio.sleep(0)",
