@@ -112,7 +112,8 @@ func assemble(ctx context.Context, cfg config.Config, at site) (_ *assembly, err
 	}
 	ahead := at.prepare(ctx, ec, list)
 	a.later(ahead.discard)
-	runtime.Gosched() // a sandbox takes longer than all else here, so it goes first
+	// A sandbox takes longer than all else here, so it goes first.
+	runtime.Gosched()
 	journal, err := audit.Open(audit.Config{Dir: filepath.Join(at.dir, "journal"), Node: at.node, Brief: at.run != nil}) //nolint:contextcheck // the journal outlives the call
 	if err != nil {
 		return nil, err
