@@ -100,6 +100,33 @@ type Workspace struct {
 	Moves bool `json:"moves,omitempty"`
 }
 
+// What the files of a sandbox may take where nobody says it.
+const (
+	usualWorkspace = 500 * MiB
+	mostTemp       = 256 * MiB
+)
+
+// Room is what the files of a sandbox may take: in its workspace, and beside it in
+// /tmp. Files in memory are part of the sandbox's memory, so that a workspace there
+// has at most half of it unless the spec says its size, and /tmp at most half of the rest.
+func (s Spec) Room() (workspace, temp Bytes) {
+	workspace, temp = s.Workspace.Size, mostTemp
+	left := s.Resources.Memory
+	if workspace == 0 {
+		workspace = usualWorkspace
+		if left > 0 && s.Workspace.Kind != WorkspaceDisk {
+			workspace = min(workspace, left/2)
+		}
+	}
+	if left > 0 {
+		if s.Workspace.Kind != WorkspaceDisk {
+			left = max(0, left-workspace)
+		}
+		temp = max(min(temp, left/2), MiB)
+	}
+	return workspace, temp
+}
+
 // WorkspaceKind is memory or disk.
 type WorkspaceKind string
 

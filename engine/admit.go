@@ -8,17 +8,6 @@ import (
 	"github.com/cove-sandbox/cove/internal/admission"
 )
 
-// memoryOf is what a session counts for in memory: that of its programs, and what
-// its workspace may hold in memory beyond the size that the settings give to all,
-// which would else be a way around every bound.
-func (e *Engine) memoryOf(s cove.Spec) cove.Bytes {
-	m := s.Resources.Memory
-	if s.Workspace.Kind != cove.WorkspaceDisk {
-		m += max(0, s.Workspace.Size-e.cfg.Defaults.Workspace.Size)
-	}
-	return m
-}
-
 // admit takes room for a session: what is free, then what eviction frees, then
 // what a wait brings.
 func (e *Engine) admit(ctx context.Context, l *lease, onFull cove.OnFull, told func(int)) (*admission.Ticket, error) {
@@ -30,7 +19,7 @@ func (e *Engine) admit(ctx context.Context, l *lease, onFull cove.OnFull, told f
 	if err != nil {
 		return nil, err
 	}
-	claim := admission.Claim{Tenant: s.Tenant, Memory: e.memoryOf(s.Spec), Quota: quota}
+	claim := admission.Claim{Tenant: s.Tenant, Memory: s.Spec.Resources.Memory, Quota: quota}
 	ticket, full := e.gate.Try(claim)
 	if full != nil && e.endSpare(ctx) {
 		ticket, full = e.gate.Try(claim)
@@ -107,7 +96,7 @@ func (e *Engine) evict(ctx context.Context, claim admission.Claim) []*admission.
 		e.note(ctx, "session.evicted", s, "room for another session of the tenant")
 		freed = append(freed, ticket)
 		count--
-		memory -= e.memoryOf(s.Spec)
+		memory -= s.Spec.Resources.Memory
 	}
 	return freed
 }
@@ -116,7 +105,7 @@ func (e *Engine) evict(ctx context.Context, claim admission.Claim) []*admission.
 func (e *Engine) enough(list []*lease, count int, memory cove.Bytes) bool {
 	for _, l := range list {
 		count--
-		memory -= e.memoryOf(l.view().Spec)
+		memory -= l.view().Spec.Resources.Memory
 	}
 	return count <= 0 && memory <= 0
 }

@@ -93,6 +93,7 @@ type Config struct {
 	Spare func(ctx context.Context, m cove.Mold) (cove.Spare, bool)
 
 	Flavors  map[string]cove.Resources // nil: small, medium, large
+	Sizes    map[string]cove.Resources // by provider: what its sessions have, whatever their flavor says
 	Defaults cove.Spec                 // what requests mean where they and their key say nothing
 	Volumes  []string                  // host paths below which volumes may be, read-only unless :rw stands at the end
 	Private  []string                  // host paths that no volume may show a part of, nor hold

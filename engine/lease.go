@@ -275,7 +275,7 @@ func (e *Engine) save(ctx context.Context, l *lease) error {
 	l.saved.Lock()
 	defer l.saved.Unlock()
 	l.mu.Lock()
-	l.rec.Memory = e.memoryOf(l.rec.Spec) // the settings may be others than when it was opened
+	l.rec.Memory = l.rec.Spec.Resources.Memory
 	rec := l.rec
 	rec.Spec = rec.Spec.Clone()
 	l.mu.Unlock()

@@ -20,7 +20,7 @@ func (e *Engine) book(l *lease, now time.Time, over bool) {
 		l.mu.Unlock()
 		return
 	}
-	memory := e.memoryOf(l.rec.Spec)
+	memory := l.rec.Spec.Resources.Memory
 	if l.heldSince = now; over {
 		l.heldSince = time.Time{}
 	}

@@ -113,10 +113,10 @@ func TestMemoryOfASession(t *testing.T) {
 	p := w.open().As(boss)
 	s := mustOpen(t, p, cove.Spec{
 		User: "u", Thread: "t", Resources: cove.Resources{Memory: 64 * cove.MiB},
-		Workspace: cove.Workspace{Kind: cove.WorkspaceMemory, Size: 600 * cove.MiB, Moves: true},
+		Workspace: cove.Workspace{Kind: cove.WorkspaceMemory, Size: 48 * cove.MiB, Moves: true},
 	})
 	rec, err := w.store.GetSession(t.Context(), s.ID)
-	if err != nil || rec.Memory != 164*cove.MiB || !rec.Spec.Workspace.Moves {
+	if err != nil || rec.Memory != 64*cove.MiB || !rec.Spec.Workspace.Moves {
 		t.Errorf("the record is %+v, %v", rec, err)
 	}
 	if _, err := p.Sessions().Stop(t.Context(), s.ID); err != nil { // it simply stays where there is one node

@@ -58,7 +58,7 @@ var errVanished = errors.New("the session ended meanwhile")
 func (e *Engine) reserve(p cove.Principal, spec cove.Spec, id cove.ID) (l *lease, mine bool, err error) {
 	now := time.Now()
 	rec := cove.Session{
-		ID: id, Tenant: p.Tenant, Owner: p.Name, Spec: spec, State: cove.Creating, Node: e.cfg.Node, Memory: e.memoryOf(spec),
+		ID: id, Tenant: p.Tenant, Owner: p.Name, Spec: spec, State: cove.Creating, Node: e.cfg.Node, Memory: spec.Resources.Memory,
 		CreatedAt: now, LastActivity: now, ExpiresAt: now.Add(spec.Idle),
 	}
 	e.mu.Lock()

@@ -222,7 +222,7 @@ func (h runHost) build(ctx context.Context, p *runPlace, want cove.RunPlace) err
 	if err != nil {
 		return err
 	}
-	memory := e.memoryOf(spec)
+	memory := spec.Resources.Memory
 	claim := admission.Claim{Tenant: h.p.Tenant, Memory: memory, Quota: quota, Aside: true}
 	ticket, full := e.gate.Try(claim)
 	if full != nil && e.endSpare(ctx) {
@@ -268,11 +268,13 @@ func (h runHost) placeSpec(ctx context.Context, want cove.RunPlace) (choice, cov
 	}
 	s.Network.Mode = e.quietest(ctx, cmp.Or(s.Provider, e.cfg.Provider))
 	or(&s.Require.Isolation, e.cfg.Defaults.Require.Isolation)
-	flavor, ok := e.cfg.Flavors[s.Flavor]
-	if !ok {
+	if _, ok := e.cfg.Flavors[s.Flavor]; !ok {
 		return choice{}, s, false, cove.InvalidField("flavor", "%.40q is unknown; use one of %s", s.Flavor, e.cfg.flavorNames())
 	}
-	s = fill(s, cove.Spec{Resources: flavor})
+	s.Resources = e.cfg.resources(s)
+	if err := fitWorkspace(&s, false); err != nil {
+		return choice{}, s, false, err
+	}
 	if s.Template == "" {
 		s.Template = e.dataTemplate(ctx, cmp.Or(s.Provider, e.cfg.Provider))
 	}

@@ -149,7 +149,7 @@ func (e *Engine) recoverLive(ctx context.Context, l *lease, s *cove.Session) err
 		return e.takeUp(ctx, l)
 	}
 	e.spentBefore(ctx, l, sandbox)
-	l.ticket = e.gate.Admit(admission.Claim{Tenant: s.Tenant, Memory: e.memoryOf(s.Spec)})
+	l.ticket = e.gate.Admit(admission.Claim{Tenant: s.Tenant, Memory: s.Spec.Resources.Memory})
 	l.mu.Lock()
 	// Activity is not written down at every step, so nobody knows how long
 	// the session was idle: it gets its whole time anew.

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -69,11 +70,13 @@ func (e *Engine) resolve(p cove.Principal, asked cove.Spec) (cove.Spec, error) {
 	s.Floors = asked.Asked()
 	s = fill(s, p.Defaults.Clone())
 	s = fill(s, e.cfg.Defaults.Clone())
-	flavor, ok := e.cfg.Flavors[s.Flavor]
-	if !ok {
+	if _, ok := e.cfg.Flavors[s.Flavor]; !ok {
 		return s, cove.InvalidField("flavor", "%.40q is unknown; use one of %s", s.Flavor, e.cfg.flavorNames())
 	}
-	s = fill(s, cove.Spec{Resources: flavor})
+	s.Resources = e.cfg.resources(s)
+	if err := fitWorkspace(&s, asked.Workspace.Size != 0); err != nil {
+		return s, err
+	}
 	if !s.FixedEnd { // who fixes the end has said how long it may last
 		or(&s.Lifetime, defaultLifetime)
 	}
@@ -95,6 +98,35 @@ func (e *Engine) resolve(p cove.Principal, asked cove.Spec) (cove.Spec, error) {
 			Remedy("set COVE_ARCHIVE_URL on every node, or leave out workspace.moves")
 	}
 	return e.resolveVolumes(s)
+}
+
+// resources are those of a spec: its own, those of the settings, those that hold for
+// a provider, and those of the flavor, in that order.
+func (c Config) resources(s cove.Spec) cove.Resources {
+	s = fill(cove.Spec{Provider: s.Provider, Flavor: s.Flavor, Resources: s.Resources}, c.Defaults.Clone())
+	s = fill(s, cove.Spec{Resources: c.Sizes[cmp.Or(s.Provider, c.Provider)]})
+	return fill(s, cove.Spec{Resources: c.Flavors[s.Flavor]}).Resources
+}
+
+// leftForPrograms is the part of a sandbox's memory that a workspace in it must leave.
+const leftForPrograms = 4
+
+// fitWorkspace makes a workspace in memory a part of the sandbox's memory: a size that
+// nobody asked for is half of it at most, and one that leaves too little is refused.
+func fitWorkspace(s *cove.Spec, asked bool) error {
+	w, memory := &s.Workspace, s.Resources.Memory
+	if w.Kind == cove.WorkspaceDisk || memory == 0 {
+		return nil
+	}
+	if !asked {
+		w.Size = min(w.Size, memory/2)
+		return nil
+	}
+	if most := memory - memory/leftForPrograms; w.Size > most {
+		return cove.InvalidField("workspace.size_mb", "a workspace in memory is part of the sandbox's memory, and %s of %s leave too little for programs", w.Size, memory).
+			Remedy("ask for %s at most, for more memory by memory_limit or flavor, or for a workspace on disk by workspace.kind", most)
+	}
+	return nil
 }
 
 // resolveVolumes checks what was asked for against the operator's list and adds

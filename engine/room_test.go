@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -52,34 +53,70 @@ func TestAVictimThatCannotBeStoppedIsPassedOver(t *testing.T) {
 	}
 }
 
-// TestLargeWorkspacesInMemoryCount: who asks for a larger one than all have asks
-// for memory, and one on disk has none.
-func TestLargeWorkspacesInMemoryCount(t *testing.T) {
+// TestWorkspaceIsPartOfMemory: a workspace in memory is in the one number that a
+// session counts for. A size that nobody asked for shrinks to half of that, and one
+// that leaves programs too little is refused.
+func TestWorkspaceIsPartOfMemory(t *testing.T) {
 	p := openEngine(t, func(c *engine.Config) { c.MaxMemory, c.Defaults.Workspace.Size = 2*cove.GiB, 500*cove.MiB }).As(boss)
 	if err := p.Admin().SetTenant(t.Context(), cove.Tenant{Name: cove.DefaultTenant, Quota: cove.Bounds{Memory: cove.GiB}}); err != nil {
 		t.Fatal(err)
 	}
-	small := cove.Resources{Memory: 16 * cove.MiB}
 	for name, tc := range map[string]struct {
-		w    cove.Workspace
-		want cove.Code
+		memory cove.Bytes
+		w      cove.Workspace
+		size   cove.Bytes // 0: it is refused
 	}{
-		"the usual":          {},
-		"a smaller one":      {w: cove.Workspace{Size: cove.MiB}},
-		"on disk":            {w: cove.Workspace{Kind: cove.WorkspaceDisk, Size: 20 * cove.GiB}},
-		"within the quota":   {w: cove.Workspace{Size: cove.GiB}},
-		"over the quota":     {w: cove.Workspace{Size: 2 * cove.GiB}, want: cove.Exhausted},
-		"more than there is": {w: cove.Workspace{Size: 20 * cove.GiB}, want: cove.Exhausted},
+		"the usual":             {cove.GiB, cove.Workspace{}, 500 * cove.MiB},
+		"half of little":        {100 * cove.MiB, cove.Workspace{}, 50 * cove.MiB},
+		"a smaller one":         {16 * cove.MiB, cove.Workspace{Size: cove.MiB}, cove.MiB},
+		"three quarters":        {cove.GiB, cove.Workspace{Size: 768 * cove.MiB}, 768 * cove.MiB},
+		"more than that":        {cove.GiB, cove.Workspace{Size: 769 * cove.MiB}, 0},
+		"as much as the memory": {64 * cove.MiB, cove.Workspace{Size: 64 * cove.MiB}, 0},
+		"on disk":               {16 * cove.MiB, cove.Workspace{Kind: cove.WorkspaceDisk, Size: 20 * cove.GiB}, 20 * cove.GiB},
+		"the usual on disk":     {16 * cove.MiB, cove.Workspace{Kind: cove.WorkspaceDisk}, 500 * cove.MiB},
 	} {
-		s, err := p.Sessions().Open(t.Context(), cove.OpenRequest{Spec: cove.Spec{Resources: small, Workspace: tc.w}})
-		if cove.CodeOf(err) != tc.want {
+		s, err := p.Sessions().Open(t.Context(), cove.OpenRequest{Spec: cove.Spec{Resources: cove.Resources{Memory: tc.memory}, Workspace: tc.w}})
+		if tc.size == 0 {
+			wantCode(t, err, cove.Invalid, "")
+			if e, ok := errors.AsType[*cove.Error](err); !ok || e.Details["field"] != "workspace.size_mb" || !strings.Contains(cove.RemedyOf(err), "memory_limit") {
+				t.Errorf("%s: %v, %q", name, err, cove.RemedyOf(err))
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if s.Spec.Workspace.Size != tc.size || s.Memory != tc.memory {
+			t.Errorf("%s: the workspace has %s and the session counts for %s", name, s.Spec.Workspace.Size, s.Memory)
+		}
+		if stats, err := p.Admin().Stats(t.Context()); err != nil || stats.Memory != tc.memory {
+			t.Errorf("%s: all sessions count for %s, %v", name, stats.Memory, err)
+		}
+		if _, err := p.Sessions().Close(t.Context(), s.ID, false); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if err == nil {
-			if _, err := p.Sessions().Close(t.Context(), s.ID, false); err != nil {
-				t.Errorf("%s: %v", name, err)
-			}
-		}
+	}
+	_, err := p.Sessions().Open(t.Context(), cove.OpenRequest{Spec: cove.Spec{Resources: cove.Resources{Memory: 1025 * cove.MiB}}})
+	wantCode(t, err, cove.Exhausted, "")
+}
+
+// TestSizesOfAProvider are what the operator says of it. They are in the spec, so that
+// admission and whoever looks see what is enforced.
+func TestSizesOfAProvider(t *testing.T) {
+	p := openEngine(t, func(c *engine.Config) {
+		c.MaxMemory = 2 * cove.GiB
+		c.Sizes = map[string]cove.Resources{c.Provider: {CPUs: 0.5, Memory: 256 * cove.MiB}, "other": {CPUs: 9, Memory: cove.TiB}}
+	}).As(boss)
+	s := mustOpen(t, p, cove.Spec{Flavor: "large"})
+	if r := s.Spec.Resources; r.CPUs != 0.5 || r.Memory != 256*cove.MiB || s.Memory != r.Memory || s.Spec.Workspace.Size != 128*cove.MiB {
+		t.Errorf("%+v", s)
+	}
+	if s := mustOpen(t, p, cove.Spec{Resources: cove.Resources{Memory: 64 * cove.MiB}}); s.Spec.Resources.Memory != 64*cove.MiB {
+		t.Errorf("one who asked has %s", s.Spec.Resources.Memory)
+	}
+	if stats, err := p.Admin().Stats(t.Context()); err != nil || stats.MaxSessions != 8 {
+		t.Errorf("%d sessions of the default size fit, %v", stats.MaxSessions, err)
 	}
 }
 

@@ -22,7 +22,7 @@ func (e *Engine) stats(p cove.Principal) *cove.Stats {
 		Runs: e.runs.count(of), Volumes: e.cfg.Shared, Provider: e.cfg.Provider, Node: e.cfg.Node,
 		ByProvider: map[string]*cove.ProviderShare{},
 	}
-	if small := e.cfg.Flavors[e.cfg.Defaults.Flavor].Memory; s.MaxSessions == 0 && small > 0 {
+	if small := e.cfg.resources(cove.Spec{}).Memory; s.MaxSessions == 0 && small > 0 {
 		s.MaxSessions = int(s.MaxMemory / small) // as many of the default flavor as memory allows
 	}
 	now := time.Now()
@@ -48,10 +48,10 @@ func (e *Engine) stats(p cove.Principal) *cove.Stats {
 		}
 		s.ActiveSessions++
 		s.SessionsByFlavor[rec.Spec.Flavor]++
-		s.Memory += e.memoryOf(rec.Spec)
+		s.Memory += rec.Spec.Resources.Memory
 		s.CPUs += rec.Spec.Resources.CPUs
 		share.Active++
-		share.Memory += e.memoryOf(rec.Spec)
+		share.Memory += rec.Spec.Resources.Memory
 		share.CPUs += rec.Spec.Resources.CPUs
 		l.addSample(share, now)
 	}

@@ -114,7 +114,7 @@ func (e *Engine) heated(m cove.Mold, spare cove.Spare) cove.Spare {
 	languages, pids := e.warmth.wanted(m)
 	speaks := kernels.Languages()
 	languages = slices.DeleteFunc(languages, func(l string) bool { return !slices.Contains(speaks, l) })
-	r := e.cfg.resources(cove.Spec{})
+	r := e.cfg.resources(cove.Spec{Provider: m.Provider})
 	if pids != 0 {
 		r.PIDs = pids
 	}
@@ -132,13 +132,8 @@ func (c Config) Heat(spare cove.Spare, m cove.Mold, spec cove.Spec, language str
 	if !c.Warm || kernels == nil || !slices.Contains(kernels.Languages(), language) {
 		return spare
 	}
+	spec.Provider = m.Provider
 	return heat(spare, kernels, c.resources(spec), nil, cove.KernelSpec{Language: language, Dir: "/", Warm: true})
-}
-
-// resources are those of a spec, as far as it can be known ahead.
-func (c Config) resources(s cove.Spec) cove.Resources {
-	s = fill(cove.Spec{Flavor: s.Flavor, Resources: s.Resources}, c.Defaults.Clone())
-	return fill(s, cove.Spec{Resources: c.Flavors[s.Flavor]}).Resources
 }
 
 func (c Config) warmSpecs(template string, languages ...string) []cove.KernelSpec {

@@ -53,7 +53,7 @@ type Config struct {
 	Telemetry    Telemetry    `key:"telemetry" doc:"Traces"`
 
 	// Flavors, Policies, Imports, Secrets and Regions can be written in the file only.
-	Flavors  Flavors  `key:"flavors" shown:"small, medium, large" doc:"Sizes of sandboxes by name, each with cpus, memory and pids. Your own stand beside small (1 CPU, 1 GB), medium (2, 2) and large (4, 4), or replace them."`
+	Flavors  Flavors  `key:"flavors" shown:"small, medium, large" doc:"Sizes of sandboxes by name, each with cpus, memory and pids. The memory is all that a sandbox has, with a workspace in memory. Your own stand beside small (1 CPU, 1 GB), medium (2, 2) and large (4, 4), or replace them."`
 	Policies Policies `key:"policies" shown:"none" doc:"Command policies by name, each with allow, deny and ask (lists of programs), helpers (a list of absolute paths of programs, or directories of programs, that listed programs start themselves), network (none keeps commands from the internet), timeout and max_output. A policy file holds one of them. agent-bash is built in."`
 	Imports  Imports  `key:"imports" shown:"none" doc:"Changes to the list of modules that Python code should not import (see docs/policy.md): block (a list) adds to it, allow takes from it. SANDBOX_BLOCK_DANGEROUS_IMPORTS says what the list is for."`
 	Secrets  Secrets  `key:"secrets" shown:"none" doc:"Credentials by name that requests of sandboxes get on their way out, each with hosts (as in an allow-list), header, and one of value, value_env (a variable) and value_file. They are sent over https only; plain: true lets one go out over http, too, but never to port 443. A session names those it wants; the sandbox never sees them."`
@@ -111,7 +111,7 @@ type Session struct {
 type Workspace struct {
 	MaxFileSize cove.Bytes `env:"MAX_FILE_SIZE_MB" key:"max_file_size" unit:"m" default:"100" min:"1" max:"67108864" doc:"Megabytes of one uploaded file; when set, also of a file that a program writes."`
 	Files       int64      `env:"MAX_TOTAL_FILES" key:"files" default:"100000" min:"1" max:"4294967296" doc:"Files in a workspace."`
-	Size        cove.Bytes `env:"MAX_WORKSPACE_SIZE_MB" key:"size" unit:"m" default:"500" min:"1" max:"67108864" doc:"Megabytes in a workspace."`
+	Size        cove.Bytes `env:"MAX_WORKSPACE_SIZE_MB" key:"size" unit:"m" default:"500" min:"1" max:"67108864" doc:"Megabytes in a workspace. One in memory is part of its session's memory, and has at most half of it unless the request says its size."`
 }
 
 // Volumes are host paths that sandboxes may see, and what bounds the volumes of tenants.
@@ -159,8 +159,8 @@ type Docker struct {
 	Image     string     `env:"DOCKER_IMAGE" key:"image" default:"cove-sandbox:latest" doc:"The image of sandboxes."`
 	Runtime   string     `env:"DOCKER_RUNTIME" key:"runtime" shown:"the engine's own" doc:"The runtime of containers, by the engine's name for it, such as runsc or kata."`
 	Network   bool       `env:"DOCKER_NETWORK_ENABLED" key:"network_enabled" default:"false" doc:"Whether sandboxes may ask for network mode open, on the engine's default network, where nothing bounds what they reach."`
-	CPULimit  float64    `env:"DOCKER_CPU_LIMIT" key:"cpu_limit" min:"0.01" max:"1024" shown:"the flavor's" doc:"CPUs of a sandbox, whatever its flavor says."`
-	Memory    cove.Bytes `env:"DOCKER_MEMORY_LIMIT" key:"memory_limit" unit:"b" min:"4194304" max:"70368744177664" shown:"the flavor's" doc:"Memory of a sandbox, such as 512m, whatever its flavor says."`
+	CPULimit  float64    `env:"DOCKER_CPU_LIMIT" key:"cpu_limit" min:"0.01" max:"1024" shown:"the flavor's" doc:"CPUs of a sandbox, whatever its flavor says, unless the request or its key says it."`
+	Memory    cove.Bytes `env:"DOCKER_MEMORY_LIMIT" key:"memory_limit" unit:"b" min:"4194304" max:"70368744177664" shown:"the flavor's" doc:"Memory of a sandbox, such as 512m, whatever its flavor says, unless the request or its key says it."`
 }
 
 // Microsandbox is the provider of that name.

@@ -220,6 +220,7 @@ func (a *assembly) end(ctx context.Context) error {
 func engineConfig(cfg config.Config) engine.Config {
 	return engine.Config{
 		Provider: cfg.Provider, Fallback: cfg.Fallback, Flavors: cfg.Flavors,
+		Sizes: map[string]cove.Resources{"docker": {CPUs: cfg.Docker.CPULimit, Memory: cfg.Docker.Memory}},
 		Defaults: cove.Spec{
 			Flavor: cfg.Session.Flavor, Policy: cfg.CommandPolicy, Idle: cfg.Session.IdleTimeout,
 			Workspace: cove.Workspace{Size: cfg.Workspace.Size, Files: cfg.Workspace.Files},

@@ -22,7 +22,7 @@ func opening(cfg config.Config, at provision) (map[string]func() (cove.Provider,
 		Gvisor: all.Gvisor{Agent: at.agent, Runsc: cfg.Gvisor.Runsc, Platform: cfg.Gvisor.Platform},
 		Docker: all.Docker{
 			Host: cfg.Docker.Host, TLSVerify: cfg.Docker.TLSVerify, CertPath: cfg.Docker.CertPath, Image: cfg.Docker.Image, Runtime: cfg.Docker.Runtime,
-			Network: cfg.Docker.Network, CPUs: cfg.Docker.CPULimit, Memory: cfg.Docker.Memory, Agent: at.agent,
+			Network: cfg.Docker.Network, Agent: at.agent,
 		},
 		Microsandbox: all.Microsandbox{
 			Transport: cfg.Microsandbox.Transport, ServerURL: cfg.Microsandbox.ServerURL, APIKey: cfg.Microsandbox.APIKey.Reveal(), Namespace: cfg.Microsandbox.Namespace,

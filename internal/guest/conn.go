@@ -38,9 +38,6 @@ type Options struct {
 	// Memory is what the sandbox has, of which an agent that keeps programs takes no
 	// more than a part for what they write; 0 means that nobody knows.
 	Memory cove.Bytes
-	// Files is what files in memory may have besides, where that is bounded by the
-	// file systems they are in.
-	Files cove.Bytes
 	// Shared says that the file system of the workspace has other files, too: what is
 	// in use is counted file by file.
 	Shared bool
@@ -272,14 +269,13 @@ func (c *Conn) Ping(ctx context.Context) error {
 // Bound has the agent watch over the memory of the sandbox, for one whose kernel
 // does not: while more than so much is in use, it kills the largest process, and a
 // program that it killed is OutOfMemory. It holds for all hosts, until another
-// bound is set; 0 lifts it. Files in memory count as far as they are more than
-// [Options] says. The watch is no wall: what a program takes between two looks it has.
+// bound is set; 0 lifts it. Files in memory count. The watch is no wall: what a program
+// takes between two looks it has.
 func (c *Conn) Bound(ctx context.Context, memory cove.Bytes) error {
-	files := max(c.opts.Load().Files, 0)
 	if c.version < protocol.Doors || memory < 0 {
 		return cove.Errorf(cove.Unsupported, "this agent does not watch over the memory")
 	}
-	return c.plain(ctx, protocol.KindBound, protocol.Bound{Memory: uint64(memory), Files: uint64(files)}.Encode())
+	return c.plain(ctx, protocol.KindBound, protocol.Bound{Memory: uint64(memory)}.Encode())
 }
 
 // Shutdown asks the agent to end everything, and waits until it has.

@@ -164,12 +164,11 @@
 // find the pipe closed.
 //
 // Where no kernel bounds the memory of a sandbox, the agent can, since version 4.
-// With bound it looks at what is in use (AnonPages in /proc/meminfo, less what files
-// in memory, Shmem, may have of it) while there are programs, every 5 to 50 ms, the
-// more often the less is left. Above the bound it kills the largest process, and the
-// next only when that one is gone. What is in use even then, such as by files, and
-// 32 MiB more count as nobody's for as long as it is no more than a quarter above the
-// bound: who removes the files must live. The end of a program that it killed says
+// With bound it looks at what is in use (AnonPages in /proc/meminfo, which has files in
+// memory, too) while there are programs, every 5 to 50 ms, the more often the less is
+// left. Above the bound it kills the largest process, and the next only when that one is
+// gone. What is in use even then, such as by files, counts as nobody's up to 32 MiB above
+// the bound, or a quarter of it where that is less: who removes the files must live. The end of a program that it killed says
 // so, in a bit above the status.
 //
 // # Programs that are kept

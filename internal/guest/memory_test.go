@@ -49,7 +49,7 @@ func TestMemoryWatch(t *testing.T) {
 	if r, _, _ := run(t, c, sh("sleep 0.2; exit 4")); r.ExitCode != 4 {
 		t.Errorf("below the bound: %+v", r)
 	}
-	use(cove.GiB + 100*cove.MiB)
+	use(cove.GiB + 20*cove.MiB)
 	if r, err := big.Wait(t.Context()); err != nil || r.Outcome != cove.OutOfMemory || r.ExitCode != 137 || r.Signal != "KILL" {
 		t.Errorf("the large one ended as %+v, %v", r, err)
 	}

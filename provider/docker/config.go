@@ -1,9 +1,6 @@
 package docker
 
-import (
-	"github.com/cove-sandbox/cove"
-	"github.com/cove-sandbox/cove/internal/egress"
-)
+import "github.com/cove-sandbox/cove/internal/egress"
 
 // Config says which engine makes the sandboxes, and of what.
 type Config struct {
@@ -25,9 +22,6 @@ type Config struct {
 	Runtime string
 	// Network offers network open: the engine's own bridge, which nobody watches.
 	Network bool
-	// CPUs and Memory are for sandboxes whose caller asked for nothing.
-	CPUs   float64
-	Memory cove.Bytes
 	// Egress says what the ways out of sandboxes have in common.
 	Egress egress.Settings
 	// Agent is the path of a static executable that is the agent; "" takes what this

@@ -241,28 +241,12 @@ func TestPausedOverARestart(t *testing.T) {
 	nothingLeft(t, cfg.Host, cfg.Dir)
 }
 
-// TestSettings are those that hold for every sandbox.
-func TestSettings(t *testing.T) {
+// TestOpenNetwork is there where a setting says so.
+func TestOpenNetwork(t *testing.T) {
 	cfg := engineAt(t, "COVE_TEST_DOCKER_HOST")
-	cfg.CPUs, cfg.Memory, cfg.Network = 0.25, 80*cove.MiB, true
+	cfg.Network = true
 	p := openAt(t, cfg)
 	t.Cleanup(func() { _ = p.Close() })
-	for name, c := range map[string]struct {
-		spec   cove.Spec
-		memory cove.Bytes
-	}{
-		"of a flavor":             {cove.Spec{Resources: cove.Resources{CPUs: 1, Memory: cove.GiB}}, 80 * cove.MiB},
-		"of one who asked for it": {cove.Spec{Resources: cove.Resources{CPUs: 1, Memory: 96 * cove.MiB}, Floors: []cove.Limit{cove.LimitMemory}}, 96 * cove.MiB},
-	} {
-		s := create(t, p, c.spec)
-		h := inspect(t, cfg.Host, s.ID()).HostConfig
-		if h.Memory != int64(c.memory) || h.NanoCPUs != 250_000_000 {
-			t.Errorf("%s: the memory is %d and the CPUs are %d", name, h.Memory, h.NanoCPUs)
-		}
-		if err := s.Destroy(t.Context()); err != nil {
-			t.Error(err)
-		}
-	}
 	caps, err := p.Probe(t.Context())
 	if err != nil || !slices.Contains(caps.Networks, cove.NetworkOpen) {
 		t.Errorf("the networks are %v, %v", caps.Networks, err)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/moby/moby/api/types/container"
@@ -20,9 +19,7 @@ import (
 
 // What a sandbox gets when nobody says anything else.
 const (
-	workspaceSize  = 500 * cove.MiB
 	workspaceFiles = 100_000
-	tempSize       = 256 * cove.MiB
 	tempFiles      = 65_536
 	sharedSize     = 64 * cove.MiB
 	mostFiles      = 16_384 // open, of the agent; programs may have half of them
@@ -36,7 +33,8 @@ const (
 type shape struct {
 	resources cove.Resources
 	workspace cove.Workspace
-	open      bool // it is on the engine's own network
+	temp      cove.Bytes // in /tmp
+	open      bool       // it is on the engine's own network
 }
 
 // kind is of sandboxes that are mostly asked for alike.
@@ -48,15 +46,7 @@ type kind struct {
 // shapeOf is what a spec asks for.
 func (p *Provider) shapeOf(f *facts, spec cove.Spec) shape {
 	s := shape{resources: spec.Resources, workspace: spec.Workspace, open: spec.Network.Mode == cove.NetworkOpen}
-	if p.cfg.CPUs > 0 && !slices.Contains(spec.Floors, cove.LimitCPU) {
-		s.resources.CPUs = p.cfg.CPUs
-	}
-	if p.cfg.Memory > 0 && !slices.Contains(spec.Floors, cove.LimitMemory) {
-		s.resources.Memory = p.cfg.Memory
-	}
-	if s.workspace.Size == 0 {
-		s.workspace.Size = workspaceSize
-	}
+	s.workspace.Size, s.temp = spec.Room()
 	if s.workspace.Files == 0 {
 		s.workspace.Files = workspaceFiles
 	}
@@ -111,7 +101,7 @@ func (p *Provider) host(f *facts, s shape, workspace string, volumes []cove.Volu
 		DNS:            []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1})}, // the agent, if there is a way out
 		Sysctls:        map[string]string{"net.ipv4.ip_unprivileged_port_start": "0"},
 		Resources:      f.limits(s.resources),
-		Tmpfs:          map[string]string{tempDir: f.tmpfs(tempSize, tempFiles, "mode=1777")},
+		Tmpfs:          map[string]string{tempDir: f.tmpfs(s.temp, tempFiles, "mode=1777")},
 		Mounts: []mount.Mount{{
 			Type: mount.TypeVolume, Source: p.agentVolume(), Target: agentDir, ReadOnly: true, VolumeOptions: &mount.VolumeOptions{NoCopy: true},
 		}},

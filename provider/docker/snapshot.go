@@ -109,10 +109,7 @@ func (s *sandbox) bounded(r io.Reader) io.Reader {
 	if !s.shares() {
 		return r
 	}
-	size := s.note.Spec.Workspace.Size
-	if size == 0 {
-		size = workspaceSize
-	}
+	size, _ := s.note.Spec.Room()
 	return &bounded{r, size, int64(2 * size)} // with the names of many small files
 }
 

@@ -108,7 +108,7 @@ func (s *spare) fits(f *facts, spec cove.Spec) bool {
 	if want.resources != have.resources && (f.podman || loosens(have.resources, want.resources)) {
 		return false
 	}
-	have.resources = want.resources
+	have.resources, have.temp = want.resources, want.temp // what is in /tmp is memory, which is bounded anew
 	return want == have
 }
 

@@ -45,9 +45,7 @@ const (
 
 // What a sandbox gets when nobody says anything else.
 const (
-	workspaceSize  = 500 * cove.MiB
 	workspaceFiles = 100_000
-	tempSize       = 256 * cove.MiB
 	tempFiles      = 65_536
 	sharedSize     = 64 * cove.MiB
 	sharedFiles    = 4096

@@ -70,7 +70,7 @@ func (p *Provider) admit(ctx context.Context, id cove.ID, spec cove.Spec) (order
 	o.caps.Templates = []string{spec.Template}
 	for _, check := range []func() error{
 		spec.Validate,
-		func() error { return fits(spec.Workspace) },
+		func() error { return fits(spec) },
 		func() error { return p.cfg.Egress.Allows(spec.Network) },
 		func() error { return o.caps.Check(name, spec) },
 		func() error { return checkVolumes(spec.Volumes) },
@@ -165,8 +165,6 @@ func environment(spec, of map[string]string) map[string]string {
 func (m *made) options(spec cove.Spec, env map[string]string) guest.Options {
 	return guest.Options{
 		Env: environment(spec.Env, env), Processes: spec.Resources.PIDs, Memory: spec.Resources.Memory,
-		// What is in the workspace has a bound of its own.
-		Files: cove.Bytes(placesOf(spec).Workspace.Size),
 	}
 }
 
@@ -174,32 +172,38 @@ func (m *made) options(spec cove.Spec, env map[string]string) guest.Options {
 // itself does not, and the control group can only end all of them.
 // The options of the connection must be those of the spec.
 func (m *made) watch(ctx context.Context, conn *guest.Conn, spec cove.Spec) error {
-	want := watched{spec.Resources.Memory, placesOf(spec).Workspace.Size}
-	if want == m.watched || want.memory == 0 && m.watched.memory == 0 {
+	want := inside(spec.Resources.Memory)
+	if want == m.watched {
 		return nil
 	}
-	if err := conn.Bound(ctx, want.memory); err != nil {
+	if err := conn.Bound(ctx, want); err != nil {
 		return err
 	}
 	m.watched = want
 	return nil
 }
 
-// watched is what an agent bounds the memory to, and what of it may be files besides.
-type watched struct {
-	memory cove.Bytes // 0 is no bound; unknownBound is that of somebody else
-	files  int64
-}
-
+// unknownBound is that of somebody else.
 const unknownBound cove.Bytes = -1
 
-// What a sandbox costs beside its programs: gVisor's own memory and threads. The
-// agent ends programs at the limit itself; the control group is the wall behind it, and
-// who gets there before the agent looks ends the sandbox.
+// What gVisor itself takes of a sandbox's memory, at most, and its threads. A sandbox
+// where nothing runs has 14 MiB, and each program some 300 KiB; the rest is what
+// programs may take before the agent looks, which ends them when there is less left. The
+// control group is the wall behind it: who gets there first ends the sandbox.
 const (
-	ownMemory  = int64(128 * cove.MiB)
+	ownMemory  = 128 * cove.MiB
+	leastOwn   = 24 * cove.MiB
+	ownPart    = 8 // of the memory, beside leastOwn
 	ownThreads = 1024
 )
+
+// leastMemory is that of a sandbox in which a program can run.
+const leastMemory = 32 * cove.MiB
+
+// inside is what programs and files in memory may have of a sandbox's memory.
+func inside(memory cove.Bytes) cove.Bytes {
+	return memory - min(ownMemory, memory/ownPart+leastOwn, memory)
+}
 
 // limit puts the bounds of a spec on the control group, as far as the host can.
 func (m *made) limit(spec cove.Spec, has cove.Isolation) error {
@@ -209,8 +213,7 @@ func (m *made) limit(spec cove.Spec, has cove.Isolation) error {
 	var l cgroup.Limits
 	r := spec.Resources
 	if r.Memory > 0 && has.Memory == cove.Hard {
-		// What is in the workspace counts as memory, too, and cannot be reclaimed.
-		l.Memory = int64(r.Memory) + int64(r.Memory)/4 + ownMemory + placesOf(spec).Workspace.Size
+		l.Memory = int64(r.Memory) // with the files in memory and gVisor itself
 	}
 	if has.CPU == cove.Hard {
 		l.CPUs = r.CPUs

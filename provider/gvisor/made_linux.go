@@ -21,7 +21,7 @@ type made struct {
 	places places
 	limits cgroup.Limits // that are set
 
-	watched watched
+	watched cove.Bytes // that the agent bounds the memory to; 0 is no bound
 }
 
 // wish is what somebody wants to have made.
@@ -40,7 +40,7 @@ func (h *hostSide) make(ctx context.Context, name string, w wish) (*made, error)
 	}
 	m := &made{h: h, name: name, base: w.base, places: w.places}
 	if w.image != "" { // the agent in it has the bound of where it comes from
-		m.watched.memory = unknownBound
+		m.watched = unknownBound
 	}
 	err := m.build(ctx, w)
 	if err == nil {

@@ -22,21 +22,16 @@ type bounds struct {
 	Files int64 `json:"files"`
 }
 
-// placesOf is the room that a spec asks for. Files in /tmp are the session's
-// memory, which they may fill by half: the rest is for the programs.
+// placesOf is the room that a spec asks for, in what gVisor itself leaves of the memory.
 func placesOf(spec cove.Spec) places {
+	spec.Resources.Memory = inside(spec.Resources.Memory)
+	workspace, temp := spec.Room()
 	p := places{
-		Workspace: bounds{Size: int64(spec.Workspace.Size), Files: spec.Workspace.Files},
-		Temp:      bounds{Size: int64(tempSize), Files: tempFiles},
-	}
-	if p.Workspace.Size == 0 {
-		p.Workspace.Size = int64(workspaceSize)
+		Workspace: bounds{Size: int64(workspace), Files: spec.Workspace.Files},
+		Temp:      bounds{Size: int64(temp), Files: tempFiles},
 	}
 	if p.Workspace.Files == 0 {
 		p.Workspace.Files = workspaceFiles
-	}
-	if m := int64(spec.Resources.Memory); m > 0 {
-		p.Temp.Size = min(p.Temp.Size, m/2)
 	}
 	return p
 }
@@ -58,10 +53,14 @@ func (p places) options() []string {
 	}
 }
 
-// fits refuses a workspace in memory that is more than this machine has: its
-// size would be a promise, and its bound none.
-func fits(w cove.Workspace) error {
-	all := allMemory()
+// fits refuses memory that gVisor has no use for, and a workspace in memory that is more
+// than this machine has: its size would be a promise, and its bound none.
+func fits(spec cove.Spec) error {
+	if m := spec.Resources.Memory; m > 0 && m < leastMemory {
+		return cove.Errorf(cove.Unsupported, "memory_limit: %s are too little for gVisor, which takes some of it for itself", m).
+			With("field", "memory_limit").Remedy("ask for %s or more", leastMemory)
+	}
+	w, all := spec.Workspace, allMemory()
 	if w.Size > all {
 		return cove.Errorf(cove.Unsupported, "workspace.size_mb: %s are more than the %s of memory that this machine has", w.Size, all).
 			With("field", "workspace.size_mb").Remedy("ask for less")

@@ -2,6 +2,7 @@ package gvisor
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 
 	"github.com/cove-sandbox/cove"
@@ -82,7 +83,7 @@ func (s *spare) bind(ctx context.Context, r cove.Resources) error {
 		return cove.Errorf(cove.Conflict, "programs run in the spare with other resources")
 	}
 	spec := cove.Spec{Template: s.mold.Template, Workspace: cove.Workspace{Kind: s.mold.Workspace}, Resources: r}
-	if err := spec.Validate(); err != nil {
+	if err := errors.Join(spec.Validate(), fits(spec)); err != nil {
 		return err
 	}
 	has := s.made.h.capabilities().For(s.mold.Workspace)

@@ -114,22 +114,15 @@ func fits(w cove.Workspace) error {
 	return nil
 }
 
-// placesOf is the room for files. In memory it must have bounds. Files in /tmp
-// are the session's memory, which they may fill by half: the rest is for the
-// programs.
+// placesOf is the room for files. In memory it must have bounds.
 func placesOf(spec cove.Spec) fence.Places {
+	workspace, temp := spec.Room()
 	p := fence.Places{
-		Workspace: fence.Bounds{Size: int64(spec.Workspace.Size), Files: spec.Workspace.Files},
-		Temp:      fence.Bounds{Size: int64(tempSize), Files: tempFiles},
-	}
-	if p.Workspace.Size == 0 {
-		p.Workspace.Size = int64(workspaceSize)
+		Workspace: fence.Bounds{Size: int64(workspace), Files: spec.Workspace.Files},
+		Temp:      fence.Bounds{Size: int64(temp), Files: tempFiles},
 	}
 	if p.Workspace.Files == 0 {
 		p.Workspace.Files = workspaceFiles
-	}
-	if m := int64(spec.Resources.Memory); m > 0 {
-		p.Temp.Size = min(p.Temp.Size, m/2)
 	}
 	return p
 }
@@ -226,11 +219,7 @@ func (m *made) limit(spec cove.Spec, has cove.Isolation) error {
 	var l cgroup.Limits
 	r := spec.Resources
 	if r.Memory > 0 && has.Memory == cove.Hard {
-		l.Memory = int64(r.Memory)
-		if spec.Workspace.Kind == cove.WorkspaceMemory {
-			// What is in it counts as memory, too, and cannot be reclaimed.
-			l.Memory += placesOf(spec).Workspace.Size
-		}
+		l.Memory = int64(r.Memory) // with the files in memory
 	}
 	if has.CPU == cove.Hard {
 		l.CPUs = r.CPUs

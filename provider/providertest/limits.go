@@ -2,6 +2,7 @@ package providertest
 
 import (
 	"bytes"
+	"io"
 	"strconv"
 	"strings"
 
@@ -12,6 +13,7 @@ func limitTests() []test {
 	return []test{
 		{"memory_ends_the_program", memoryLimit},
 		{"memory_below_the_limit_is_fine", memoryBelow},
+		{"memory_has_the_workspace_in_it", memoryWithFiles},
 		{"processes_are_bounded", pidLimit},
 		{"bytes_are_exact_for_files", diskLimitFiles},
 		{"bytes_are_exact_for_programs", diskLimitPrograms},
@@ -35,6 +37,40 @@ func memoryBelow(e *env) {
 	e.needsHard(cove.LimitMemory)
 	s := e.sandbox(func(s *cove.Spec) { s.Resources.Memory = 64 * cove.MiB })
 	e.prints(s, "8388608\n", "head -c 16777216 /dev/zero | tail -c 8388608 | wc -c | tr -d ' '")
+}
+
+// memoryWithFiles: a full workspace in memory is told so, and takes half of the memory
+// from programs. They go on in the rest, and get it back with the files.
+func memoryWithFiles(e *env) {
+	e.needsHard(cove.LimitMemory)
+	e.needsHard(cove.LimitDisk)
+	b := e.caps.Isolation.Boundary
+	e.needs("a workspace in a memory that is real and the sandbox's own", b == cove.BoundaryNamespaces || b == cove.BoundaryUserKernel)
+	const memory = 128 * cove.MiB
+	s := e.sandbox(func(s *cove.Spec) {
+		s.Resources.Memory, s.Workspace = memory, cove.Workspace{Kind: cove.WorkspaceMemory}
+	})
+	if r := e.sh(s, "cat /dev/zero > full"); r.ExitCode == 0 || r.Outcome != cove.Exited || !strings.Contains(r.stderr, "No space left") {
+		e.Errorf("filling the workspace ends with %s, code %d and says %q", r.Outcome, r.ExitCode, r.stderr)
+	}
+	info, err := s.Files().Stat(e.ctx(), "full")
+	e.must(err, "stat")
+	if info.Size < memory/4 || info.Size > memory/2 {
+		e.Errorf("%s of %s fit into the workspace", info.Size, memory)
+	}
+	held := func(n cove.Bytes) cove.Result {
+		amount := strconv.FormatInt(int64(n), 10)
+		return e.run(s, cove.Command{Argv: []string{"tail", "-c", amount}, Stdin: io.LimitReader(endless{}, int64(n)+1)}).Result
+	}
+	if r := held(24 * cove.MiB); r.ExitCode != 0 {
+		e.Errorf("beside a full workspace a program of 24 MiB ends with %+v", r)
+	}
+	const most = memory/2 + 8*cove.MiB // which fits alone, and not beside the files
+	e.ended(held(most), cove.OutOfMemory, 137, "KILL")
+	e.prints(s, "lives on\n", "rm full && echo lives on")
+	if r := held(most); r.ExitCode != 0 {
+		e.Errorf("without the files a program of %s ends with %+v", most, r)
+	}
 }
 
 func pidLimit(e *env) {

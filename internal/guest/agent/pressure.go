@@ -24,15 +24,18 @@ const (
 // page is more than the kernel says about memory.
 const page = 4096
 
-// slack is what programs may use above what killing does not bring back.
-const slack = 32 << 20
+// slack is what programs may use above the bound where killing does not bring enough
+// back, and slackPart the part of the bound that it is at most.
+const (
+	slack     = 32 << 20
+	slackPart = 4
+)
 
 // pressure bounds the memory of a sandbox whose kernel does not: when there is more
 // in use, the largest process is killed, as Linux does it. The zero value does
 // nothing.
 type pressure struct {
 	most    uint64       // bytes; guarded by the server's procs, as are the others
-	files   uint64       // bytes that files in memory may have besides
 	victims map[int]bool // children that we killed and are not reaped
 	running bool
 	wake    chan struct{} // that there may be somebody again
@@ -57,7 +60,7 @@ func (s *server) bound(m *protocol.Message) {
 	s.forks.Unlock()
 	s.procs.Lock()
 	p := &s.pressure
-	p.most, p.files = b.Memory, b.Files
+	p.most = b.Memory
 	if !p.running && p.most > 0 {
 		p.running, p.victims, p.wake = true, map[int]bool{}, make(chan struct{}, 1)
 		go s.relieve()
@@ -72,10 +75,10 @@ func (p *pressure) arouse() { aroused(p.wake) }
 
 // relieve looks at the memory for as long as there are processes.
 func (s *server) relieve() {
-	used := memoryInUse(0) // by nobody yet
+	used := memoryInUse() // by nobody yet
 	for {
 		s.procs.Lock()
-		most, files, idle := s.pressure.most, s.pressure.files, len(s.family.children) == 0
+		most, idle := s.pressure.most, len(s.family.children) == 0
 		s.procs.Unlock()
 		if most == 0 || idle {
 			<-s.pressure.wake
@@ -84,7 +87,7 @@ func (s *server) relieve() {
 			rest(gap(used, most))
 			continue
 		}
-		used = memoryInUse(files)
+		used = memoryInUse()
 		if s.pressure.tooMuch(used, most) {
 			s.killLargest()
 		}
@@ -111,7 +114,8 @@ func (p *pressure) tooMuch(used, most uint64) bool {
 	}
 	p.stuck = min(p.stuck, used)
 	// Without an end it does not go up: then nobody may use any more.
-	return p.stuck == 0 || used > min(max(p.stuck+slack, most), most+most/4)
+	more := min(slack, most/slackPart)
+	return p.stuck == 0 || used > min(max(p.stuck+more, most), most+more)
 }
 
 // gap is how long memory need not be looked at.
@@ -175,9 +179,9 @@ func residentPages(pid string) uint64 {
 	return n
 }
 
-// memoryInUse is what nobody can give back: the memory of programs, and of files that
-// are in memory only if it is more than they may have. It is 0 where nobody says it.
-func memoryInUse(files uint64) uint64 {
+// memoryInUse is what nobody can give back: the memory of programs and of files that
+// are in memory. It is 0 where nobody says it.
+func memoryInUse() uint64 {
 	// Without what Go does around files: every call is a detour there.
 	fd, err := unix.Open("/proc/meminfo", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -189,21 +193,17 @@ func memoryInUse(files uint64) uint64 {
 	if err != nil {
 		return 0
 	}
-	return parseUse(b[:n], files)
+	return parseUse(b[:n])
 }
 
-// parseUse reads what gVisor says: its AnonPages are those of programs and of files,
-// and Shmem of these the files.
-func parseUse(text []byte, files uint64) uint64 {
-	all, inFiles := uint64(0), uint64(0)
+// parseUse reads what gVisor says: its AnonPages are those of programs and of files.
+func parseUse(text []byte) uint64 {
 	for line := range bytes.Lines(text) {
-		for name, to := range map[string]*uint64{"AnonPages:": &all, "Shmem:": &inFiles} {
-			if rest, ok := bytes.CutPrefix(line, []byte(name)); ok {
-				*to = kilobytes(rest)
-			}
+		if rest, ok := bytes.CutPrefix(line, []byte("AnonPages:")); ok {
+			return kilobytes(rest)
 		}
 	}
-	return all - min(all, inFiles, files)
+	return 0
 }
 
 // kilobytes reads a number of them, as bytes; 0 if there is none.

@@ -291,22 +291,22 @@ func decodeExited(d *Decoder) Exited {
 
 // Bound says how much memory the sandbox may use; 0 lifts the bound.
 type Bound struct {
-	Memory uint64 // bytes
-	Files  uint64 // bytes that files in memory may have besides
+	Memory uint64 // bytes, with those of files in memory
 }
 
 // Encode returns the body of a message.
 func (b Bound) Encode() []byte {
 	var e Encoder
 	e.Uint(b.Memory)
-	e.Uint(b.Files)
+	e.Uint(0) // agents of earlier builds read what files may have besides
 	return e.Bytes()
 }
 
 // DecodeBound is the inverse of [Bound.Encode].
 func DecodeBound(b []byte) (Bound, error) {
 	d := NewDecoder(b)
-	v := Bound{Memory: d.Uint(), Files: d.Uint()}
+	v := Bound{Memory: d.Uint()}
+	d.Uint()
 	return v, d.End()
 }
 

@@ -36,7 +36,7 @@ func codecs() map[string]codec {
 		"listen":   of(protocol.Listen{Ports: []uint16{80, 65535}, Names: true}, protocol.DecodeListen),
 		"accepted": of(protocol.Accepted{Address: [4]byte{127, 64, 0, 255}, Port: 443, Names: true}, protocol.DecodeAccepted),
 		"query":    of(protocol.Query{Address: [4]byte{127, 0, 0, 1}, Port: 40000, Packet: "\x00q"}, protocol.DecodeQuery),
-		"bound":    of(protocol.Bound{Memory: 1 << 40, Files: 300}, protocol.DecodeBound),
+		"bound":    of(protocol.Bound{Memory: 1 << 40}, protocol.DecodeBound),
 		"excess":   of(protocol.Excess{Kind: protocol.Connections, Count: 1 << 40, Most: 8192}, protocol.DecodeExcess),
 		"starved":  of(protocol.Exited{Status: 9, Starved: true}, protocol.DecodeExited),
 		"exited":   of(protocol.Exited{Status: 0x8b, CPU: 1 << 40, MaxRSS: 12}, protocol.DecodeExited),

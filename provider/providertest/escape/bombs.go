@@ -16,6 +16,7 @@ const (
 	fewProcesses  = 64
 	manyProcesses = 200
 	littleMemory  = 96 * cove.MiB
+	someMemory    = 256 * cove.MiB
 	littleDisk    = 8 * cove.MiB
 	fewFiles      = 64
 	littleCPU     = 0.25
@@ -31,6 +32,12 @@ func bombAttacks() []Attack {
 		{Name: "zombie_bomb", Try: "leave dead processes without an end", Via: everyWay, Limits: limits(cove.LimitPIDs), own: processes, armed: true, run: forkBomb("zombie_bomb")},
 		{Name: "memory_bomb", Try: "take more memory than was given", Via: everyWay, Limits: limits(cove.LimitMemory), own: memory, run: memoryBomb},
 		{Name: "memory_files", Try: "take more memory than was given, in files", Via: programs, Limits: limits(cove.LimitMemory), own: memory, run: memoryFiles},
+		{
+			Name: "memory_beside_files", Try: "take the memory that was given once more, beside a full workspace", Via: programs, Limits: limits(cove.LimitMemory),
+			own: func(s *cove.Spec) {
+				s.Resources.Memory, s.Workspace = someMemory, cove.Workspace{Kind: cove.WorkspaceMemory, Size: someMemory / 2}
+			}, run: memoryBesideFiles,
+		},
 		{
 			Name: "disk_bomb", Try: "write more than fits into the workspace", Via: programs, Limits: limits(cove.LimitDisk),
 			own: func(s *cove.Spec) { s.Workspace.Size = littleDisk }, run: diskBomb,
@@ -123,6 +130,27 @@ echo tried`)
 		return untold(fmt.Sprintf("the shell was %s with code %d and said %q", got.Outcome, got.ExitCode, clip(got.text)))
 	}
 	return heldBy("the size of the file systems in memory, or the memory limit")
+}
+
+// memoryBesideFiles fills the workspace, which is half of the memory, and has a program
+// take two thirds.
+func memoryBesideFiles(ctx context.Context, r *round) verdict {
+	got, err := r.shell(ctx, `cat /dev/zero > fill 2>/dev/null; echo "filled $(wc -c < fill)"
+dd if=/dev/zero of=/dev/null bs="$1M" count=1 2>/dev/null && echo "took all"
+rm -f fill; echo tried`, strconv.Itoa(int(someMemory/cove.MiB*2/3)))
+	switch {
+	case cove.CodeOf(err) == cove.Unavailable:
+		return heldBy("the memory limit, which ended the sandbox with it").also(r.others(ctx))
+	case err != nil:
+		return failed(err)
+	case strings.Contains(got.text, "took all") && strings.Contains(got.text, "filled "+strconv.Itoa(int(someMemory/2))):
+		return breach(fmt.Sprintf("files and programs have %d MiB of %d MiB together", someMemory/cove.MiB*7/6, someMemory/cove.MiB))
+	case got.Outcome == cove.OutOfMemory || got.Outcome == cove.Signaled:
+		return heldBy("the memory limit, which has the files in it: " + string(got.Outcome))
+	case !strings.Contains(got.text, "tried") || !strings.Contains(got.text, "filled"):
+		return untold(fmt.Sprintf("the shell was %s with code %d and said %q", got.Outcome, got.ExitCode, clip(got.text)))
+	}
+	return heldBy("the memory limit, which has the files in it").also(r.alive(ctx))
 }
 
 func diskBomb(ctx context.Context, r *round) verdict {

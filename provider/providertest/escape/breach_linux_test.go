@@ -119,7 +119,7 @@ func TestNobodyCanTell(t *testing.T) {
 	}
 	attacks := []string{
 		"read_outside", "submounts", "identity", "core_dumps", "descriptor_leak", "other_processes", "survivors_timeout", "survivors_sibling", "output_flood",
-		"fork_bomb", "memory_bomb", "memory_files", "disk_bomb", "inode_bomb", "agent_signals", "link_race", "volume_writes", "workspace_holes",
+		"fork_bomb", "memory_bomb", "memory_files", "memory_beside_files", "disk_bomb", "inode_bomb", "agent_signals", "link_race", "volume_writes", "workspace_holes",
 		"workspace_device",
 	}
 	for what, run := range map[string]func(cove.Command, *exec.Cmd){"says nothing": mute, "cannot start": missing} {
