@@ -18,6 +18,13 @@ type Config struct {
 	// Name is the directory that holds all groups of this manager, in every
 	// hierarchy. Managers with one name share their groups.
 	Name string
+	// Around names a directory around that of Name, in every hierarchy, which managers
+	// with other names share; "" is none. Where groups that an earlier build made are in
+	// a directory of Name that is not in it, all groups stay there.
+	Around string
+	// Memory bounds, in bytes, what all groups below Around have together, or those below
+	// Name where nothing is around it; 0 leaves what is set.
+	Memory int64
 	// Only restricts the manager to version 1 or 2; 0 takes what is best.
 	Only int
 	// Self is a directory like /proc/self; "" is that one.
@@ -44,6 +51,7 @@ func validName(name string) bool {
 type home struct {
 	hierarchy
 	dir    string
+	around string // the directory around it; "" is none
 	prefix string // of the names of groups
 	sample string // a directory that has the files of a group
 }
@@ -62,13 +70,18 @@ func (c Config) homeIn(h hierarchy, parent string) home {
 	return made
 }
 
-// make makes the directory of a home, or that of the first group.
-func (h home) make() error {
-	err := os.Mkdir(h.sample, 0o755) //nolint:gosec // groups are no secret
-	if h.prefix == "" && errors.Is(err, os.ErrExist) {
-		return nil
+// leave removes the directory of a home, and the one around it, unless groups are there.
+func (h home) leave() error {
+	var errs []error
+	for _, dir := range []string{h.dir, h.around} {
+		if dir == "" {
+			continue
+		}
+		if err := remove(dir); err != nil && !errors.Is(err, os.ErrNotExist) && !busy(err) {
+			errs = append(errs, err)
+		}
 	}
-	return err
+	return errors.Join(errs...)
 }
 
 // Manager makes and finds groups. Methods are safe for concurrent use.
@@ -96,8 +109,10 @@ func (m *Manager) Support() Support { return m.support }
 func Open(cfg Config) (*Manager, error) { return open(cfg, wanted) }
 
 func open(cfg Config, controllers []string) (*Manager, error) {
-	if !validName(cfg.Name) || cfg.First != "" && !validName(cfg.First) {
-		return nil, fmt.Errorf("control groups: %q is no name", cfg.Name)
+	for _, name := range []string{cfg.Name, cmp.Or(cfg.First, cfg.Name), cmp.Or(cfg.Around, cfg.Name)} {
+		if !validName(name) {
+			return nil, fmt.Errorf("control groups: %q is no name", name)
+		}
 	}
 	self := cfg.Self
 	if self == "" {
@@ -243,9 +258,18 @@ func (m *Manager) Close() error {
 	}
 	var errs []error
 	for _, h := range m.homes {
-		if err := remove(h.dir); err != nil && !errors.Is(err, os.ErrNotExist) && !busy(err) {
-			errs = append(errs, err)
-		}
+		errs = append(errs, h.leave())
 	}
 	return errors.Join(errs...)
+}
+
+// Path is where the groups are below the top of the hierarchy that bounds memory, as it
+// is mounted here; "" where nothing bounds memory.
+func (m *Manager) Path() string {
+	h := m.home("memory")
+	if h == nil {
+		return ""
+	}
+	below, _ := cutRoot(h.dir, h.mount)
+	return below
 }

@@ -27,19 +27,63 @@ func (h hierarchy) settle1(c Config) (home, error) {
 			break
 		}
 	}
-	made := c.homeIn(h, parent)
-	if err := made.make(); err != nil {
-		return home{}, err
-	}
-	// Kernels before 5.11 count children into their parents only if told so.
-	if f := "memory.use_hierarchy"; made.prefix == "" && h.has("memory") && exists(made.dir, f) {
-		if text, err := read(made.dir, f); err == nil && text == "0" {
-			if err := write(made.dir, f, "1"); err != nil {
-				return home{}, err
+	return h.found(c, parent, func(dir string) error {
+		// Kernels before 5.11 count children into their parents only if told so.
+		if f := "memory.use_hierarchy"; h.has("memory") && exists(dir, f) {
+			if text, err := read(dir, f); err == nil && text == "0" {
+				return write(dir, f, "1")
 			}
 		}
+		return nil
+	})
+}
+
+// found makes a home in parent and the directory around it, and bounds what is in there.
+// ready is called with each directory that groups will be in.
+func (h hierarchy) found(c Config, parent string, ready func(dir string) error) (home, error) {
+	if c.First != "" {
+		made := c.homeIn(h, parent)
+		return made, os.Mkdir(made.sample, 0o755) //nolint:gosec // groups are no secret
+	}
+	around := ""
+	if c.Around != "" && !busy(remove(filepath.Join(parent, c.Name))) {
+		around = filepath.Join(parent, c.Around)
+		parent = around
+	}
+	made := c.homeIn(h, parent)
+	made.around = around
+	for _, dir := range []string{around, made.dir} {
+		if dir == "" {
+			continue
+		}
+		err := makeDir(dir)
+		if err == nil {
+			err = ready(dir)
+		}
+		if err != nil {
+			return home{}, errors.Join(err, made.leave())
+		}
+	}
+	if err := h.bound(cmp.Or(around, made.dir), c.Memory); err != nil {
+		return home{}, errors.Join(err, made.leave())
 	}
 	return made, nil
+}
+
+// bound bounds the memory of a directory. What is in use there by sandboxes of an earlier
+// process is let be: a lower bound would end them.
+func (h hierarchy) bound(dir string, most int64) error {
+	if most == 0 || !h.has("memory") {
+		return nil
+	}
+	now := "memory.current"
+	if h.version == 1 {
+		now = "memory.usage_in_bytes"
+	}
+	if used, err := readInt(dir, now); err == nil && used > most {
+		most = used + used/16
+	}
+	return home{hierarchy: h, dir: dir}.setMemory(most)
 }
 
 func makeDir(dir string) error {
@@ -130,17 +174,7 @@ func (h hierarchy) handOn(parent string, c Config, controllers []string) (home, 
 		}
 	}
 	h.controllers = want
-	made := c.homeIn(h, parent)
-	if err := made.make(); err != nil {
-		return home{}, err
-	}
-	if made.prefix != "" {
-		return made, nil
-	}
-	if err := enable(made.dir, want); err != nil {
-		return home{}, errors.Join(err, remove(made.dir))
-	}
-	return made, nil
+	return h.found(c, parent, func(dir string) error { return enable(dir, want) })
 }
 
 // enable gives controllers to the children of a group.
