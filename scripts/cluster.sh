@@ -220,9 +220,11 @@ keepers() {
 
 # groups DIR prints the control groups of the nodes' sandboxes, the inner ones first.
 groups() {
-  local name
+  local name home
   for name in "${nodes[@]}"; do
-    find /sys/fs/cgroup -depth -type d -path "*/cove-$(printf '%s' "$1/$name/providers/local" | sha256sum | cut -c1-12)*" 2>/dev/null || true
+    home=$1/$name/providers
+    find /sys/fs/cgroup -depth -type d \( -path "*/cove-$(printf '%s' "$home/local" | sha256sum | cut -c1-12)*" \
+      -o -path "*/cove-all-$(printf '%s' "$home" | sha256sum | cut -c1-12)*" \) 2>/dev/null || true
   done
 }
 

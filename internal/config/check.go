@@ -22,8 +22,9 @@ func (l *loader) derive() error {
 		}
 		c.NodeID = name
 	}
+	c.machine = machineMemory(l.Host)
 	if c.Session.MaxTotalMemory == 0 {
-		c.Session.MaxTotalMemory = machineMemory(l.Host) / 10 * 8 / cove.MiB * cove.MiB
+		c.Session.MaxTotalMemory = c.machine / 10 * 8 / cove.MiB * cove.MiB
 	}
 	if c.Redis.URL == "" && c.Redis.Host != "" {
 		c.Redis.Port = orDefault(c.Redis.Port, 6379)
@@ -31,6 +32,17 @@ func (l *loader) derive() error {
 		c.origins["REDIS_URL"] = c.Origin("REDIS_HOST")
 	}
 	return nil
+}
+
+// SandboxMemory is what all sandboxes of this machine may have together: what sessions may,
+// an eighth more for sandboxes that wait ready-made, and at most nine tenths of the
+// machine. It is 0 where nobody knows.
+func (c Config) SandboxMemory() cove.Bytes {
+	most := c.Session.MaxTotalMemory + c.Session.MaxTotalMemory/8
+	if c.machine > 0 {
+		most = min(most, c.machine/10*9)
+	}
+	return most / cove.MiB * cove.MiB
 }
 
 func orDefault(n, def int) int {

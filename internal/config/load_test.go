@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -271,6 +272,39 @@ func TestMemoryIsThatOfTheContainer(t *testing.T) {
 				t.Errorf("memory %s, node %s", c.Session.MaxTotalMemory, c.NodeID)
 			}
 		})
+	}
+}
+
+// TestDefaultsFitTheMachine: as many sessions of the default flavor as are let in have
+// no more memory than the control group around them, and that one less than the machine.
+func TestDefaultsFitTheMachine(t *testing.T) {
+	for total, want := range map[string]cove.Bytes{ // in kB
+		"1048576":  921 * cove.MiB,
+		"10485760": 9 * cove.GiB,
+		"24683594": 21694 * cove.MiB, // 25.3 GB
+	} {
+		src := sources(t, nil)
+		src.Host = machine{"/proc/meminfo": "MemTotal: " + total + " kB\n"}
+		c := load(t, src)
+		kb, err := strconv.ParseInt(total, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		flavor := c.Flavors[c.Session.Flavor].Memory
+		sessions := c.Session.MaxTotalMemory / flavor
+		if got := c.SandboxMemory(); got != want || sessions*flavor > got || got > cove.Bytes(kb)*cove.KiB/10*9 {
+			t.Errorf("on a machine of %s kB %d sessions of %s are let in, and all sandboxes have %s; want %s", total, sessions, flavor, got, want)
+		}
+	}
+	src := sources(t, map[string]string{"MSB_MAX_TOTAL_MEMORY_MB": "1024"})
+	src.Host = machine{"/proc/meminfo": "MemTotal: 10485760 kB\n"}
+	if got := load(t, src).SandboxMemory(); got != 1152*cove.MiB {
+		t.Errorf("with 1024 MB for sessions, all sandboxes have %s", got)
+	}
+	src = sources(t, map[string]string{"MSB_MAX_TOTAL_MEMORY_MB": "67108864"}) // more than there is
+	src.Host = machine{"/proc/meminfo": "MemTotal: 10485760 kB\n"}
+	if got := load(t, src).SandboxMemory(); got != 9*cove.GiB {
+		t.Errorf("where sessions may have more than the machine, all sandboxes have %s", got)
 	}
 }
 

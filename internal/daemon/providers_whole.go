@@ -18,7 +18,7 @@ func opening(cfg config.Config, at provision) (map[string]func() (cove.Provider,
 		return nil, err
 	}
 	c := all.Config{
-		Home: at.dir, Once: at.once, Keep: at.keep, Egress: out, Reserve: cfg.Session.DiskReserve,
+		Home: at.dir, Once: at.once, Keep: at.keep, Egress: out, Reserve: cfg.Session.DiskReserve, Memory: cfg.SandboxMemory(),
 		Gvisor: all.Gvisor{Agent: at.agent, Runsc: cfg.Gvisor.Runsc, Platform: cfg.Gvisor.Platform},
 		Docker: all.Docker{
 			Host: cfg.Docker.Host, TLSVerify: cfg.Docker.TLSVerify, CertPath: cfg.Docker.CertPath, Image: cfg.Docker.Image, Runtime: cfg.Docker.Runtime,

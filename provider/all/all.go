@@ -5,6 +5,8 @@
 package all
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -25,6 +27,8 @@ type Config struct {
 	Keep bool   // sandboxes outlive this process where they can
 	// Reserve is how much of the disk below Home snapshots and workspaces on disk leave free.
 	Reserve cove.Bytes
+	// Memory is what all sandboxes of this machine may have together; 0 is no bound.
+	Memory cove.Bytes
 	// Egress is for providers that give sandboxes a way out.
 	Egress Egress
 	// Templates are for providers whose sandboxes see this machine's files.
@@ -78,6 +82,11 @@ func Providers(cfg Config) map[string]func() (cove.Provider, error) {
 	g, d, m, e := cfg.Gvisor, cfg.Docker, cfg.Microsandbox, cfg.E2B
 	g.Dir, g.Egress, g.Templates = dir("gvisor"), cfg.Egress, cfg.Templates
 	d.Dir, d.Egress = dir("docker"), cfg.Egress
+	around := ""
+	if cfg.Memory > 0 {
+		around = groupName(cfg.Home)
+	}
+	g.Around, g.Together, d.Around, d.Together = around, cfg.Memory, around, cfg.Memory
 	m.Dir, e.Dir = dir("microsandbox"), dir("e2b")
 	return map[string]func() (cove.Provider, error){
 		"docker": opener(docker.New, d),
@@ -86,9 +95,16 @@ func Providers(cfg Config) map[string]func() (cove.Provider, error) {
 		"gvisor": opener(gvisor.New, g),
 		"local": opener(local.New, local.Config{
 			Dir: dir("local"), Once: cfg.Once, Keeper: cfg.Keep, Egress: cfg.Egress, Templates: cfg.Templates, Reserve: cfg.Reserve,
+			Around: around, Together: cfg.Memory,
 		}),
 		"microsandbox": opener(microsandbox.New, m),
 	}
+}
+
+// groupName is the name of the control group around those of all providers of a home.
+func groupName(home string) string {
+	sum := sha256.Sum256([]byte(home))
+	return "cove-all-" + hex.EncodeToString(sum[:6])
 }
 
 // opener binds a provider to its settings.

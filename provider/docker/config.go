@@ -1,6 +1,9 @@
 package docker
 
-import "github.com/cove-sandbox/cove/internal/egress"
+import (
+	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/egress"
+)
 
 // Config says which engine makes the sandboxes, and of what.
 type Config struct {
@@ -22,6 +25,10 @@ type Config struct {
 	Runtime string
 	// Network offers network open: the engine's own bridge, which nobody watches.
 	Network bool
+	// Around is the name of the control group around those of all providers, and Together
+	// the memory that all sandboxes in it have together; 0 is no bound.
+	Around   string
+	Together cove.Bytes
 	// Egress says what the ways out of sandboxes have in common.
 	Egress egress.Settings
 	// Agent is the path of a static executable that is the agent; "" takes what this

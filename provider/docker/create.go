@@ -172,6 +172,7 @@ func (p *Provider) try(ctx context.Context, e *engine, o client.ContainerCreateO
 		}
 		return nil, p.undo(ctx, c.ID, e.fault(ctx, err, "start a container"))
 	}
+	p.placed(c.ID)
 	if m.conn, err = p.greetAgent(do, e, m, guest.Options{}); err != nil {
 		if ctx.Err() != nil {
 			err = ctx.Err()

@@ -37,6 +37,7 @@ type facts struct {
 	why     string // it cannot be used
 	remedy  string
 	notes   []string
+	apart   string // why containers have no bound together; "" where they can
 }
 
 // image is what a template is made of.
@@ -62,6 +63,7 @@ func (p *Provider) learn(ctx context.Context, e *engine) (*facts, error) {
 		return nil, e.stranger(errors.New("it names no version"))
 	}
 	f.memory = cove.Bytes(info.Info.MemTotal)
+	f.apart = f.canBound(e, info.Info)
 	p.boundsOf(f, info.Info)
 	if e.plain {
 		f.notes = append(f.notes, "the engine is spoken to without TLS across a network: who is on the way can do what it likes; set DOCKER_TLS_VERIFY")
@@ -205,6 +207,7 @@ func (p *Provider) capabilities(f *facts) cove.Capabilities {
 	if policy := p.policy.Load(); policy != nil {
 		bounds.Policy = *policy
 	}
+	notes := append(p.apart(f), f.notes...)
 	c := cove.Capabilities{
 		Ready: f.why == "", Why: f.why, Remedy: f.remedy, Isolation: bounds,
 		Workspaces: map[cove.WorkspaceKind]cove.Quota{
@@ -216,7 +219,7 @@ func (p *Provider) capabilities(f *facts) cove.Capabilities {
 		Powers: []cove.Power{
 			cove.PowerPause, cove.PowerSnapshot, cove.PowerFork, cove.PowerDial, cove.PowerPrepare, cove.PowerTerminal, cove.PowerAttach, cove.PowerResume, cove.PowerEgress,
 		},
-		Notes: append([]string{"snapshots and forks have the files of the workspace, and no memory", f.disk.note()}, f.notes...),
+		Notes: append([]string{"snapshots and forks have the files of the workspace, and no memory", f.disk.note()}, notes...),
 	}
 	if p.cfg.Network {
 		c.Networks = append(c.Networks, cove.NetworkOpen)

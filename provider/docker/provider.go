@@ -38,6 +38,8 @@ type Provider struct {
 	usual  map[kind]shape // what was asked for last
 	tried  trial          // of the engine that was seen last
 
+	together together
+
 	filling  sync.Mutex // held while the agent is brought to the engine
 	sweeping sync.Mutex
 	swept    bool // guarded by sweeping; what an earlier process left is gone
@@ -330,6 +332,7 @@ func (p *Provider) Close() error {
 	for _, s := range boxes {
 		s.leave()
 	}
+	errs = append(errs, p.leaveGroups())
 	if e != nil {
 		e.close()
 	}

@@ -106,6 +106,7 @@ func (p *Provider) host(f *facts, s shape, workspace string, volumes []cove.Volu
 			Type: mount.TypeVolume, Source: p.agentVolume(), Target: agentDir, ReadOnly: true, VolumeOptions: &mount.VolumeOptions{NoCopy: true},
 		}},
 	}
+	h.CgroupParent = p.parent(f)
 	if workspace == "" {
 		h.Tmpfs[cove.WorkspacePath] = f.tmpfs(s.workspace.Size, s.workspace.Files, f.owned())
 	} else {

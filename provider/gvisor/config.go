@@ -20,6 +20,10 @@ type Config struct {
 	// Agent is the path of an executable that is the agent and needs no library; ""
 	// takes what this build has.
 	Agent string
+	// Around is the name of the control group around those of all providers, and Together
+	// the memory that all sandboxes in it have together; 0 is no bound.
+	Around   string
+	Together cove.Bytes
 	// Egress says what the ways out of sandboxes have in common.
 	Egress egress.Settings
 	// Templates are what sandboxes can be made from beside the base; nil is none.

@@ -75,7 +75,7 @@ func openHost(cfg Config) (*hostSide, error) {
 	if ours {
 		h.run = newWardened(calls, h.path)
 	}
-	h.groups, h.without = cgroup.Open(cgroup.Config{Name: groupName(cfg.Dir)})
+	h.groups, h.without = cgroup.Open(cgroup.Config{Name: groupName(cfg.Dir), Around: cfg.Around, Memory: int64(cfg.Together)})
 	ctx, cancel := context.WithTimeout(context.Background(), closePatience)
 	defer cancel()
 	if err := h.sweep(ctx); err != nil {

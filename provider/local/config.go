@@ -22,6 +22,11 @@ type Config struct {
 	// Users is the file that says which users of the host are taken; "" is one
 	// for the whole machine. Only root needs it.
 	Users string
+	// Around is the name of the control group around those of all providers, and Together
+	// the memory that all sandboxes in it have together; 0 is no bound.
+	// With Once they have no effect.
+	Around   string
+	Together cove.Bytes
 	// Egress says what the ways out of sandboxes have in common.
 	Egress Egress
 	// Reserve is how much of the disk of Dir snapshots and workspaces on disk leave free.

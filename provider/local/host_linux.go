@@ -61,7 +61,7 @@ func openHost(cfg Config) (_ *hostSide, err error) {
 			_ = h.close()
 		}
 	}()
-	groups := cgroup.Config{Name: groupName(cfg.Dir)}
+	groups := cgroup.Config{Name: groupName(cfg.Dir), Around: cfg.Around, Memory: int64(cfg.Together)}
 	if cfg.Once {
 		first := cove.NewID()
 		groups.First = string(first)
