@@ -46,6 +46,21 @@ var mutations = []mutation{
 		"./provider/local", "TestDefencesAreMissed/kernel",
 	},
 	{
+		"the workspace in the memory of a local sandbox", "provider/local/create_linux.go",
+		"l.Memory = int64(r.Memory) //", "l.Memory = int64(r.Memory) + placesOf(spec).Workspace.Size //",
+		"./provider/local", "TestMemoryIsOneNumber",
+	},
+	{
+		"the bound on the memory of all sandboxes together", "internal/linux/cgroup/settle_linux.go",
+		"if most == 0 || !h.has(\"memory\") {", "if true {",
+		"./internal/linux/cgroup", "TestBoundOfAll",
+	},
+	{
+		"the refusal of a workspace that leaves no memory", "engine/resolve.go",
+		"if most := memory - memory/leftForPrograms; w.Size > most {", "if most := memory; false {",
+		"./engine", "TestWorkspaceIsPartOfMemory",
+	},
+	{
 		"act in a method of Platform", "engine/sessions.go",
 		"\treturn act(ctx, p.v, on(cove.SessionGet, id), func(_ context.Context, st *step) (*cove.Session, error) {\n\t\treturn st.lease.view(), nil\n\t})\n",
 		"\tl, err := p.v.e.find(p.v.p.Tenant, id)\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\treturn l.view(), nil\n",

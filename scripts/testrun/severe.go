@@ -20,10 +20,10 @@ var severe = []struct {
 		groups:   []string{"escape", "hostile_archive", "isolation", "kill", "limits", "names", "paths"},
 		words: []string{
 			"areapart", "attack", "bodiesarebounded", "bomb", "burglar", "cannotbeset", "defence", "environment", "escape", "evasion", "hardening", "harmless", "hostile",
-			"inject", "interpretershold", "isolation", "leavetheworkspace", "lies", "limitshold", "link", "lockedup", "lying", "memoryends",
+			"inject", "interpretershold", "isolation", "leavetheworkspace", "lies", "limitshold", "link", "lockedup", "lying", "memoryends", "memoryisone",
 			"mountswhatisallowed", "nobodycanchange", "notbelieved", "notbeside", "notroot", "ofthesystem", "outofreach", "outside", "ownroot",
 			"pathsthatleave", "private", "programisbound", "readonly", "seedtars", "staybelow", "stayinside", "staysinside", "swapped", "testowns",
-			"testpaths", "testsign", "toostrong", "usedonce", "volumeusers", "workspaceisthesandboxs", "writeonlywhere",
+			"testpaths", "testsign", "toostrong", "usedonce", "volumeusers", "workspaceispart", "workspaceisthesandboxs", "writeonlywhere",
 		},
 	},
 	{
