@@ -33,7 +33,7 @@ var allowed = map[string][]string{
 	"provider/local":         {"", "internal/egress", "internal/guest", "internal/guest/agent", "internal/keeper", "internal/linux/*", "internal/roster", "internal/template", "provider/local/fence"},
 	"provider/gvisor":        {"", "internal/egress", "internal/guest", "internal/gvisorexe", "internal/linux/*", "internal/roster", "internal/template", "provider/gvisor/warden"},
 	"provider/gvisor/warden": {""},
-	"provider/docker":        {"", "internal/egress", "internal/guest", "internal/linux", "internal/roster"},
+	"provider/docker":        {"", "internal/egress", "internal/guest", "internal/linux", "internal/linux/cgroup", "internal/roster"},
 	"provider/microsandbox":  {"", "internal/guest", "internal/mailbox"},
 	"provider/e2b":           {"", "internal/guest"},
 	"provider/e2b/e2btest":   {""},

@@ -3,6 +3,8 @@
 package docker
 
 import (
+	"github.com/moby/moby/api/types/system"
+
 	"bufio"
 	"context"
 	"io"
@@ -25,4 +27,17 @@ func (p *Provider) Hangup() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.engine.close()
+}
+
+// Apart makes the control group for an engine, has a container run that is not in it if
+// misplaced, and returns where containers are made and what is to be known of it.
+func (p *Provider) Apart(local, podman, misplaced bool, info system.Info) (parent string, notes []string) {
+	f := &facts{podman: podman}
+	f.apart = f.canBound(&engine{local: local}, info)
+	parent = p.parent(f)
+	if misplaced {
+		p.placed("0123456789ab")
+		parent = p.parent(f)
+	}
+	return parent, p.apart(f)
 }

@@ -6,6 +6,8 @@ import (
 	"cmp"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/moby/moby/api/types/system"
 
@@ -29,6 +31,8 @@ func (f *facts) canBound(e *engine, info system.Info) string {
 		return "the engine is elsewhere"
 	case f.podman:
 		return "Podman makes its control groups itself"
+	case slices.ContainsFunc(info.SecurityOptions, func(o string) bool { return strings.Contains(o, "rootless") }):
+		return "the engine runs without root"
 	case info.CgroupDriver != "cgroupfs":
 		return "the engine has systemd make its control groups"
 	}
