@@ -3,12 +3,12 @@
 package docker
 
 import (
-	"github.com/moby/moby/api/types/system"
-
 	"bufio"
 	"context"
 	"io"
 	"net"
+
+	"github.com/moby/moby/api/types/system"
 )
 
 // Fault is what becomes of an error of a client for an engine.
