@@ -24,7 +24,7 @@ func MemoryBounds(t testing.TB, name string) map[string]int64 {
 			if err != nil || d.Name() != "memory.limit_in_bytes" && d.Name() != "memory.max" {
 				return nil //nolint:nilerr // as above
 			}
-			text, err := os.ReadFile(file) //nolint:gosec // of the kernel
+			text, err := os.ReadFile(file)
 			n, bad := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
 			if err == nil && bad == nil && n < 1<<62 { // otherwise there is none
 				below, _ := filepath.Rel(path, filepath.Dir(file))
