@@ -37,6 +37,36 @@ func sentry(t *testing.T, dir string) int {
 	return 0
 }
 
+// TestCrashesStayInside: no process of a sandbox on the host, each of which may hold what
+// the sandbox holds, has the host write a core file or start its handler for a crash.
+func TestCrashesStayInside(t *testing.T) {
+	p := closeLater(t, open(t))
+	create(t, p, cove.Spec{})
+	sentry(t, providertest.Dir(t))
+	seen := 0
+	all, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, path := range all {
+		text, err := os.ReadFile(path)
+		if err != nil || !strings.HasPrefix(string(text), "runsc") || !strings.Contains(string(text), providertest.Dir(t)) {
+			continue
+		}
+		limits, err := os.ReadFile(filepath.Join(filepath.Dir(path), "limits"))
+		if err != nil {
+			continue // it has ended
+		}
+		for line := range strings.Lines(string(limits)) {
+			if f, ok := strings.CutPrefix(line, "Max core file size"); ok {
+				if seen++; strings.Join(strings.Fields(f), " ") != "1 1 bytes" {
+					t.Errorf("%s: %s", strings.ReplaceAll(string(text), "\x00", " "), line)
+				}
+			}
+		}
+	}
+	if seen < 2 { // the kernel of the sandbox, and what it has files from
+		t.Errorf("%d processes were looked at", seen)
+	}
+}
+
 // TestSentryKilled: the end of the kernel is the end of the sandbox, which is told,
 // and nothing of it is left.
 func TestSentryKilled(t *testing.T) {
