@@ -9,7 +9,7 @@ import (
 // lockedElsewhere reports whether somebody else holds a lock, of either kind, of a file
 // that is there.
 func lockedElsewhere(path string) bool {
-	f, err := os.Open(path) //nolint:gosec // one of commonFiles
+	f, err := os.Open(path)
 	if err != nil {
 		return false
 	}
