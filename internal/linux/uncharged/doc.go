@@ -3,9 +3,9 @@
 // nobody has accepted.
 //
 // To count locks holds up everybody on the machine who locks something, if only for
-// a moment. So it is done only when the memory that the kernel cannot give back has
-// grown since the last time, whoever made it grow. The package must not end anybody:
-// it says what it counted.
+// a moment. So it is done when the memory that the kernel cannot give back has grown
+// since the last time, whoever made it grow, and else seldom. The package must not end
+// anybody: it says what it counted.
 //
 // What is not seen: open file description locks, which the kernel shows to every
 // sandbox alike, and locks whose process has ended while another one has its table

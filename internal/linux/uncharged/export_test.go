@@ -1,7 +1,7 @@
 package uncharged
 
-// Count is what Look finds when the kernel's memory has grown.
-func (w *Watch) Count() (Excess, bool) { return w.count() }
+// Seldom is after how many looks locks are counted anyway.
+const Seldom = seldom
 
-// Grow makes it look as if the kernel's memory had grown by so much.
-func (w *Watch) Grow(by uint64) { w.base = w.held() - by }
+// Grow makes it look as if the kernel's memory had grown by so much since the last count.
+func (w *Watch) Grow(by uint64) { w.base, w.looks = w.held()-by, 0 }

@@ -17,8 +17,12 @@ const (
 	MostConnections = 8_192
 )
 
-// Step is how much more memory the kernel must hold before anything is counted.
-const Step = 8 << 20
+// Step is how much more memory the kernel must hold before locks are counted, and seldom
+// after how many looks they are anyway.
+const (
+	Step   = 8 << 20
+	seldom = 20
+)
 
 // Kind is what was counted.
 type Kind byte
@@ -40,6 +44,7 @@ type Watch struct {
 	memory, locks int
 	sockets       [2]int // of IPv4 and IPv6; -1: there is none
 	base          uint64 // bytes that the kernel held when it was least since the last count
+	looks         int    // since the last count of locks
 	text          [8 << 10]byte
 }
 
@@ -80,22 +85,19 @@ func (w *Watch) Close() {
 	}
 }
 
-// Look counts if the kernel holds more than it did, and returns what there is too
-// much of.
+// Look returns what there is too much of. Connections are counted every time, which
+// holds up nobody; locks when the kernel holds more than it did, and now and then, since
+// somebody else may have given back meanwhile what was taken here.
 func (w *Watch) Look() (e Excess, found bool) {
-	held := w.held()
-	w.base = min(w.base, held)
-	if held-w.base < Step {
-		return e, false
-	}
-	w.base = held
-	return w.count()
-}
-
-func (w *Watch) count() (e Excess, found bool) {
 	if n := w.connections(); n > MostConnections {
 		return Excess{Connections, n, MostConnections}, true
 	}
+	held := w.held()
+	w.base = min(w.base, held)
+	if w.looks++; held-w.base < Step && w.looks < seldom {
+		return e, false
+	}
+	w.base, w.looks = held, 0
 	if n := w.lockCount(); n > MostLocks {
 		return Excess{Locks, n, MostLocks}, true
 	}
