@@ -8,6 +8,7 @@ import (
 
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/internal/guest"
+	"github.com/cove-sandbox/cove/internal/linux/userns"
 )
 
 // The parts of an OCI runtime configuration that a sandbox needs.
@@ -54,6 +55,9 @@ type (
 		Type        string   `json:"type"`
 		Source      string   `json:"source"`
 		Options     []string `json:"options,omitempty"`
+
+		UIDMappings []ociMapping `json:"uidMappings,omitempty"`
+		GIDMappings []ociMapping `json:"gidMappings,omitempty"`
 	}
 	ociLinux struct {
 		Namespaces  []ociNamespace `json:"namespaces"`
@@ -74,7 +78,8 @@ type (
 type plan struct {
 	root    *root
 	volumes []cove.Volume
-	mapped  bool // in a user namespace, where this process is not root
+	mapped  bool          // in a user namespace, where this process is not root
+	lease   *userns.Lease // its users of the host; nil is none
 }
 
 // tempMount is a file system in memory that is there until the sandbox has its
@@ -108,21 +113,36 @@ func (p plan) config() ociConfig {
 		c.Mounts = append(c.Mounts, ociMount{Destination: b.Path, Type: "bind", Source: b.Source, Options: []string{"bind", "ro", "nosuid", "nodev"}})
 	}
 	for _, v := range p.volumes {
-		access := "ro"
-		if v.Write {
-			access = "rw"
-		}
-		c.Mounts = append(c.Mounts, ociMount{Destination: v.Target, Type: "bind", Source: v.Source, Options: []string{"bind", access, "nosuid", "nodev"}})
+		c.Mounts = append(c.Mounts, p.show(v))
 	}
 	for _, kind := range []string{"pid", "network", "ipc", "uts", "mount"} {
 		c.Linux.Namespaces = append(c.Linux.Namespaces, ociNamespace{kind})
 	}
-	if p.mapped {
-		c.Linux.Namespaces = append(c.Linux.Namespaces, ociNamespace{"user"})
+	switch {
+	case p.lease != nil:
+		// gVisor itself is the first, and what programs make in volumes is the second's.
+		c.Linux.UIDMappings = []ociMapping{{ContainerID: 0, HostID: p.lease.First, Size: 1}, {ContainerID: user, HostID: p.lease.First + 1, Size: 1}}
+		c.Linux.GIDMappings = c.Linux.UIDMappings
+	case p.mapped:
 		c.Linux.UIDMappings = []ociMapping{{ContainerID: 0, HostID: uint32(os.Geteuid()), Size: 1}} //nolint:gosec // ids are no more
 		c.Linux.GIDMappings = []ociMapping{{ContainerID: 0, HostID: uint32(os.Getegid()), Size: 1}} //nolint:gosec // ids are no more
+	default:
+		return c
 	}
+	c.Linux.Namespaces = append(c.Linux.Namespaces, ociNamespace{"user"})
 	return c
+}
+
+// show is how a volume is mounted.
+func (p plan) show(v cove.Volume) ociMount {
+	m := ociMount{Destination: v.Target, Type: "bind", Source: v.Source, Options: []string{"bind", "ro", "nosuid", "nodev"}}
+	if v.Write {
+		m.Options[1] = "rw"
+	}
+	if v.Write && p.lease != nil {
+		m.UIDMappings, m.GIDMappings = owners(v, p.lease.First+1)
+	}
+	return m
 }
 
 // write puts the configuration where the runtime looks for it.

@@ -10,10 +10,9 @@ import (
 	"path/filepath"
 	"sync"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/internal/linux/cgroup"
+	"github.com/cove-sandbox/cove/internal/linux/userns"
 )
 
 // hostSide is what a provider stands on.
@@ -26,8 +25,9 @@ type hostSide struct {
 	without error // why there are no control groups
 	roots   *roots
 	notes   notes
-	saved   string // the directory of snapshots
-	mapped  bool   // sandboxes are in user namespaces
+	saved   string         // the directory of snapshots
+	mapped  bool           // sandboxes are this process's user, who is not root
+	leases  *userns.Leases // of users for each sandbox; nil where there are none to give
 
 	mu    sync.Mutex
 	trees map[string]*root // by what they were drawn from
@@ -69,6 +69,15 @@ func openHost(cfg Config) (*hostSide, error) {
 	}
 	sum := sha256.Sum256(agent)
 	h.roots = &roots{dir: filepath.Join(cfg.Dir, rootsDir), agent: agent, hash: hex.EncodeToString(sum[:])}
+	h.roots.seen = h.roots.dir
+	if userns.CanLease() {
+		if h.leases, err = userns.OpenMachine("", leased); err != nil {
+			return nil, unkept(err)
+		}
+		if h.roots.seen, err = h.roots.expose(); err != nil {
+			return nil, err
+		}
+	}
 	h.notes = notes{dir: filepath.Join(cfg.Dir, boxesDir)}
 	calls := &cli{path: link, platform: cmp.Or(cfg.Platform, "systrap"), dir: filepath.Join(cfg.Dir, runDir), patience: cmp.Or(cfg.patience, callPatience)}
 	h.run = calls
@@ -83,6 +92,10 @@ func openHost(cfg Config) (*hostSide, error) {
 	}
 	return h, nil
 }
+
+// leased is how many users of the host a sandbox has: one is gVisor, and the other
+// who owns what its programs make in volumes.
+const leased = 2
 
 // groupName is the name of the control groups of one directory.
 func groupName(dir string) string {
@@ -188,12 +201,13 @@ func (h *hostSide) close() error {
 	if h.groups != nil {
 		err = errors.Join(err, h.groups.Close())
 	}
+	if h.roots.seen != h.roots.dir {
+		err = errors.Join(err, h.roots.hide())
+	}
 	if isRoot() {
 		// An empty network that the runtime shares between sandboxes, and makes again
 		// when it needs it.
-		for unix.Unmount(filepath.Join(h.cfg.Dir, runDir, "null-netns"), unix.MNT_DETACH) == nil {
-			continue // one may lie over another
-		}
+		unmountAll(filepath.Join(h.cfg.Dir, runDir, "null-netns"))
 	}
 	return err
 }

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"io"
 	"os"
+	"path/filepath"
 
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/internal/guest"
 	"github.com/cove-sandbox/cove/internal/linux/cgroup"
+	"github.com/cove-sandbox/cove/internal/linux/userns"
 )
 
 // made is a sandbox that the runtime runs, whoever's it is.
@@ -64,6 +66,11 @@ func (m *made) build(ctx context.Context, w wish) error {
 		return diskError(err, "a sandbox cannot be written down")
 	}
 	p := plan{root: m.root, volumes: w.volumes, mapped: m.h.mapped}
+	holder, err := m.h.lease(&p)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = holder.Close() }()
 	if err := p.write(dir); err != nil {
 		return diskError(err, "a sandbox cannot be written down")
 	}
@@ -77,7 +84,36 @@ func (m *made) build(ctx context.Context, w wish) error {
 			return err
 		}
 	}
-	return m.h.run.create(ctx, m.name, birth{bundle: dir, image: w.image, group: m.group, still: len(w.volumes) == 0})
+	return m.h.run.create(ctx, m.name, birth{bundle: dir, image: w.image, group: m.group, holder: holder, still: len(w.volumes) == 0})
+}
+
+// lease gives what is planned users of the host that nobody else has. It returns
+// what holds them for as long as anybody has it open; without users it holds nothing.
+func (h *hostSide) lease(p *plan) (holder *os.File, err error) {
+	if h.leases == nil {
+		if holder, err = os.Open(os.DevNull); err != nil {
+			return nil, cove.Wrap(cove.Unavailable, err, "a sandbox has nothing to read from").Remedy("see that there is a /dev/null")
+		}
+		return holder, nil
+	}
+	lease, err := h.leases.Take()
+	if errors.Is(err, userns.ErrNoUsers) {
+		return nil, cove.Wrap(cove.Exhausted, err, "there is no user left for another sandbox").Reason(cove.ReasonCapacity)
+	}
+	if err == nil {
+		p.lease = lease
+		holder, err = lease.Holder()
+		err = errors.Join(err, lease.Release())
+	}
+	if err != nil {
+		return nil, unkept(err)
+	}
+	return holder, nil
+}
+
+// unkept says that users cannot be handed out.
+func unkept(err error) error {
+	return cove.Wrap(cove.Unavailable, err, "the users of sandboxes cannot be kept apart").Remedy("let root write to %s", filepath.Dir(userns.MachineFile))
 }
 
 // furnish gives the sandbox its room for files. Nobody may have used it yet.

@@ -201,6 +201,7 @@ func (d *drawing) has(path string) bool {
 // roots are the trees in a directory.
 type roots struct {
 	dir   string
+	seen  string // the directory, as the users of sandboxes find it
 	agent []byte
 	hash  string // of the agent
 }
@@ -214,26 +215,27 @@ func (r *roots) build(d *drawing) (*root, error) {
 	}
 	sum := sha256.Sum256(text)
 	t := &root{key: hex.EncodeToString(sum[:12]), binds: d.Binds}
-	t.path = filepath.Join(r.dir, t.key)
+	t.path = filepath.Join(r.seen, t.key)
+	path := filepath.Join(r.dir, t.key)
 	for _, x := range d.Dirs {
 		t.dirs = append(t.dirs, x.Path)
 	}
 	for _, x := range d.Links {
 		t.links = append(t.links, x.Path)
 	}
-	if _, err := os.Lstat(t.path); err == nil {
+	if _, err := os.Lstat(path); err == nil {
 		return t, nil
 	}
 	tmp, err := os.MkdirTemp(r.dir, "new-")
 	if err == nil {
 		if err = r.fill(tmp, d); err == nil {
-			err = os.Rename(tmp, t.path)
+			err = os.Rename(tmp, path)
 		}
 		if err != nil {
 			err = errors.Join(err, os.RemoveAll(tmp))
 		}
 	}
-	if _, there := os.Lstat(t.path); err != nil && there != nil {
+	if _, there := os.Lstat(path); err != nil && there != nil {
 		return nil, diskError(err, "the root of sandboxes cannot be made")
 	}
 	return t, nil

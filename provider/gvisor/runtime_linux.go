@@ -3,6 +3,7 @@ package gvisor
 import (
 	"context"
 	"io"
+	"os"
 
 	"github.com/cove-sandbox/cove/internal/linux/cgroup"
 )
@@ -32,6 +33,8 @@ type birth struct {
 	bundle string
 	image  string        // it goes on from there; "" begins anew
 	group  *cgroup.Group // all of it is in there; nil is none
+	// holder is open for as long as it lives: its first process reads nothing from there.
+	holder *os.File
 	// still says that nobody changes what it sees of the host while it lives, so that
 	// it need not look twice.
 	still bool

@@ -1,6 +1,7 @@
 package gvisor
 
 import (
+	"cmp"
 	"errors"
 	"os"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/internal/linux/mount"
+	"github.com/cove-sandbox/cove/internal/linux/userns"
 )
 
 // mostVolumes bounds them: each is a mount.
@@ -58,6 +60,28 @@ func checkSource(v cove.Volume) error {
 		return bad("belongs to root, and only root may write to it").Remedy("let others write to it, or mount it read-only")
 	}
 	return nil
+}
+
+// nobody is who owns what a sandbox makes in a volume of root's: nothing that a
+// sandbox makes may be root's.
+const nobody = 65534
+
+// owners are mappings with which the owner of a volume is a user of a sandbox, as in
+// provider/local: what the sandbox makes there is the owner's, whoever has that user
+// next. One who cannot be mapped stays who he is, and the sandbox somebody else.
+func owners(v cove.Volume, sandbox uint32) (users, groups []ociMapping) {
+	uid, gid := uint32(nobody), uint32(nobody)
+	var st unix.Stat_t
+	if unix.Lstat(v.Source, &st) == nil { // what is gone cannot be mounted either
+		uid, gid = cmp.Or(st.Uid, nobody), cmp.Or(st.Gid, nobody)
+	}
+	list := func(id uint32) (all []ociMapping) {
+		for _, m := range userns.Swap(id, sandbox, userns.EndOfUsers) {
+			all = append(all, ociMapping{ContainerID: m.Inside, HostID: m.Outside, Size: m.Count})
+		}
+		return all
+	}
+	return list(uid), list(gid)
 }
 
 // addTargets makes places for volumes. Links and what is shown of the host stay

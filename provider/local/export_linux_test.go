@@ -20,8 +20,6 @@ var (
 	NewRoot         = newRoot
 	AddParents      = addParents
 	AddInterpreters = addInterpreters
-	Mapped          = mapped
-	CanBecome       = canBecome
 	GroupName       = groupName
 	Environment     = environment
 	Joined          = joined

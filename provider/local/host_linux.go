@@ -7,9 +7,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -72,8 +70,8 @@ func openHost(cfg Config) (_ *hostSide, err error) {
 	if cfg.Once {
 		go func() { _, _ = h.control() }() // which takes as long as all else before the first sandbox
 	}
-	if h.become = canBecome(); h.become {
-		if h.leases, err = openLeases(cfg.Users); err != nil {
+	if h.become = userns.CanLease(); h.become {
+		if h.leases, err = userns.OpenMachine(cfg.Users, 1); err != nil {
 			return nil, cove.Wrap(cove.Unavailable, err, "the users of sandboxes cannot be kept apart").Remedy("let root write to /run/cove")
 		}
 	}
@@ -112,59 +110,6 @@ func openPath(path string) (*os.File, error) {
 func groupName(dir string) string {
 	sum := sha256.Sum256([]byte(dir))
 	return "cove-" + hex.EncodeToString(sum[:6])
-}
-
-// canBecome reports whether we are root in a place with users to give away.
-func canBecome() bool {
-	if os.Geteuid() != 0 {
-		return false
-	}
-	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	var sets [2]unix.CapUserData
-	if unix.Capget(&header, &sets[0]) != nil {
-		return false
-	}
-	const need = 1<<unix.CAP_SYS_ADMIN | 1<<unix.CAP_SETUID | 1<<unix.CAP_SETGID | 1<<unix.CAP_SETPCAP | 1<<unix.CAP_NET_ADMIN | 1<<unix.CAP_KILL
-	return sets[0].Effective&need == need && mapped("/proc/self/uid_map") && mapped("/proc/self/gid_map")
-}
-
-// firstUser and lastUser bound those that may be given to sandboxes: above what
-// distributions give to people, to their containers and to services.
-const (
-	firstUser = 1_900_000_000
-	lastUser  = firstUser + 100_000
-)
-
-// mapped reports whether a user namespace has all the users that we give away.
-func mapped(path string) bool {
-	text, err := linux.ReadSmall(path)
-	if err != nil {
-		return false
-	}
-	for line := range lines(text) {
-		if len(line) != 3 {
-			continue
-		}
-		first, err1 := strconv.ParseUint(line[0], 10, 33)
-		size, err2 := strconv.ParseUint(line[2], 10, 33)
-		if err1 == nil && err2 == nil && first == 0 && size >= lastUser {
-			return true
-		}
-	}
-	return false
-}
-
-// machineUsers is one file for all providers of a machine.
-const machineUsers = "/run/cove/users"
-
-func openLeases(file string) (*userns.Leases, error) {
-	if file == "" {
-		file = machineUsers
-	}
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		return nil, err
-	}
-	return userns.OpenLeases(userns.LeaseConfig{File: file, First: firstUser, Count: lastUser - firstUser})
 }
 
 // newName is the name of a sandbox that has no id yet.

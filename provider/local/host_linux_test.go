@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"regexp"
 	"runtime"
 	"strconv"
@@ -22,28 +21,6 @@ import (
 	"github.com/cove-sandbox/cove/provider/local"
 )
 
-func TestMapped(t *testing.T) {
-	for text, want := range map[string]bool{
-		"         0          0 4294967295\n": true,
-		"0 100000 1900100000\n":              true,
-		"1000 0 1\n0 100000 2000000000\n":    true,
-		"0 0 1900099999\n":                   false,
-		"0 1000 1\n":                         false,
-		"1 0 4294967294\n":                   false,
-		"0 0\nx 0 2000000000\n0 0 -1\n":      false,
-		"":                                   false,
-	} {
-		file := filepath.Join(t.TempDir(), "map")
-		must(t, os.WriteFile(file, []byte(text), 0o600))
-		if got := local.Mapped(file); got != want {
-			t.Errorf("%q: %t", text, got)
-		}
-	}
-	if local.Mapped("/no/such/map") {
-		t.Error("nothing maps all users")
-	}
-}
-
 // becomes says whether it can give sandboxes users of their own.
 func becomes(args []string) error {
 	if args[0] == "weak" {
@@ -58,7 +35,7 @@ func becomes(args []string) error {
 			return err
 		}
 	}
-	_, err := fmt.Println(local.CanBecome()) //nolint:forbidigo // this is the report
+	_, err := fmt.Println(userns.CanLease()) //nolint:forbidigo // this is the report
 	return err
 }
 

@@ -150,10 +150,10 @@ func owners(v cove.Volume, st *unix.Stat_t, sandbox uint32) (*os.File, error) {
 	if gid == 0 {
 		gid = nobody
 	}
-	if uid >= lastUser || gid >= lastUser {
+	if uid >= userns.EndOfUsers || gid >= userns.EndOfUsers {
 		return nil, cove.Errorf(cove.Unsupported, "volumes: %q belongs to user %d and group %d, which cannot be mapped", v.Source, uid, gid).With("field", "volumes")
 	}
-	f, err := userns.New(userns.Swap(uid, sandbox, lastUser), userns.Swap(gid, sandbox, lastUser))
+	f, err := userns.New(userns.Swap(uid, sandbox, userns.EndOfUsers), userns.Swap(gid, sandbox, userns.EndOfUsers))
 	if err != nil {
 		return nil, cove.Wrap(cove.Unavailable, err, "the users of volume %q cannot be mapped", v.Source).Remedy("mount it read-only")
 	}

@@ -2,6 +2,9 @@ package userns
 
 import "syscall"
 
+// Mapped is whether a map of users has all that are given away.
+var Mapped = mapped
+
 // ExplainAt is what Probe says about answers of the kernel, one for each step,
 // on a host with this file tree.
 func ExplainAt(root string, said ...syscall.Errno) Report {

@@ -14,9 +14,10 @@ import (
 // root needs it. Methods are safe for concurrent use, and so are several
 // processes with one file.
 //
-// A lease is a lock on one byte of the file. It ends when the last descriptor
-// of it is closed, wherever that is: whoever keeps a sandbox alive beyond this
-// process holds [Lease.File] open.
+// A lease is a lock on as many bytes of the file as it has users, so that leases of
+// different sizes can share one. It ends when the last descriptor of it is closed,
+// wherever that is: whoever keeps a sandbox alive beyond this process holds
+// [Lease.File] open, or what [Lease.Holder] returned.
 type Leases struct {
 	path   string
 	ranges Range
@@ -66,6 +67,7 @@ var ErrNoUsers = errors.New("all users for sandboxes are taken")
 type Lease struct {
 	First, Count uint32
 	file         *os.File
+	slot         uint32 // its first byte
 }
 
 // Take returns users that no lease holds, in this process or another.
@@ -81,9 +83,9 @@ func (l *Leases) Take() (*Lease, error) {
 	for range slots {
 		slot := l.next
 		l.next = (l.next + 1) % slots
-		err := lock(f, slot)
+		err := lock(f, unix.F_WRLCK, slot*l.size, l.size)
 		if err == nil {
-			return &Lease{First: l.ranges.First + slot*l.size, Count: l.size, file: f}, nil
+			return &Lease{First: l.ranges.First + slot*l.size, Count: l.size, file: f, slot: slot * l.size}, nil
 		}
 		if !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EACCES) {
 			return nil, errors.Join(fmt.Errorf("users for sandboxes: lock: %w", err), f.Close())
@@ -98,14 +100,14 @@ func (l *Leases) Adopt(first uint32, f *os.File) *Lease {
 	return &Lease{First: first, Count: l.size, file: f}
 }
 
-func lock(f *os.File, slot uint32) error {
+func lock(f *os.File, kind int16, first, count uint32) error {
 	conn, err := f.SyscallConn()
 	if err != nil {
 		return err
 	}
 	var locked error
 	err = conn.Control(func(fd uintptr) {
-		locked = unix.FcntlFlock(fd, unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_WRLCK, Start: int64(slot), Len: 1})
+		locked = unix.FcntlFlock(fd, unix.F_OFD_SETLK, &unix.Flock_t{Type: kind, Start: int64(first), Len: int64(count)})
 	})
 	return errors.Join(err, locked)
 }
@@ -113,6 +115,21 @@ func lock(f *os.File, slot uint32) error {
 // File is what holds the lease; another process that has it, too, holds it with
 // us.
 func (l *Lease) File() *os.File { return l.file }
+
+// Holder returns a file that holds the lease, too, and that can only be read, which
+// finds nothing: for who must not be able to write to the file, or to lease. The
+// lease is one that was taken, not adopted.
+func (l *Lease) Holder() (*os.File, error) {
+	f, err := os.Open(l.file.Name())
+	if err != nil {
+		return nil, fmt.Errorf("users for sandboxes: %w", err)
+	}
+	// Locks of readers exclude who takes a lease as well as those of writers.
+	if err = errors.Join(lock(l.file, unix.F_RDLCK, l.slot, l.Count), lock(f, unix.F_RDLCK, l.slot, l.Count)); err != nil {
+		return nil, errors.Join(fmt.Errorf("users for sandboxes: lock: %w", err), f.Close())
+	}
+	return f, nil
+}
 
 // Release gives the users back, unless another process holds the lease with us.
 func (l *Lease) Release() error { return l.file.Close() }

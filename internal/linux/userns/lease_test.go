@@ -155,6 +155,65 @@ func TestLeaseOutlivesProcess(t *testing.T) {
 	free("10")
 }
 
+// TestLeasesOfTwoSizesShareAFile has sandboxes of two kinds on one machine.
+func TestLeasesOfTwoSizesShareAFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "users")
+	seen := map[uint32]bool{}
+	for size, want := range map[uint32]int{1: 4, 2: 3} {
+		l, err := userns.OpenLeases(userns.LeaseConfig{File: file, First: 300000, Count: 10, Size: size})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range want {
+			lease, err := l.Take()
+			if errors.Is(err, userns.ErrNoUsers) {
+				continue // what is left lies apart
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = lease.Release() })
+			for id := range lease.Count {
+				if id += lease.First; seen[id] {
+					t.Errorf("user %d is leased twice", id)
+				}
+				seen[id] = true
+			}
+		}
+	}
+}
+
+// TestHolderKeepsALease has a lease outlive who took it by a file that nobody can
+// write to.
+func TestHolderKeepsALease(t *testing.T) {
+	l := open(t, userns.LeaseConfig{Count: 1})
+	lease, err := l.Take()
+	if err != nil {
+		t.Fatal(err)
+	}
+	holder, err := lease.Holder()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := lease.Release(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Take(); !errors.Is(err, userns.ErrNoUsers) {
+		t.Errorf("what a holder has is leased again: %v", err)
+	}
+	if _, err := holder.WriteString("x"); err == nil {
+		t.Error("a holder can be written to")
+	}
+	if err := holder.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := l.Take()
+	if err != nil {
+		t.Fatal("what nobody holds is not leased:", err)
+	}
+	_ = again.Release()
+}
+
 func TestLeaseErrors(t *testing.T) {
 	for _, cfg := range []userns.LeaseConfig{{First: 1000}, {First: 1 << 31, Count: 1 << 31}, {Count: 5, Size: 6}} {
 		if _, err := userns.OpenLeases(cfg); err == nil || !strings.Contains(err.Error(), "65536 or above") {
