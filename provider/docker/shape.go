@@ -92,6 +92,7 @@ func (p *Provider) host(f *facts, s shape, workspace string, volumes []cove.Volu
 		ReadonlyRootfs: true,
 		CapDrop:        []string{"ALL"},
 		SecurityOpt:    []string{"no-new-privileges"},
+		MaskedPaths:    masked,
 		IpcMode:        container.IPCModePrivate,
 		RestartPolicy:  container.RestartPolicy{Name: container.RestartPolicyDisabled},
 		LogConfig:      container.LogConfig{Type: "none"},
@@ -133,6 +134,17 @@ func (p *Provider) host(f *facts, s shape, workspace string, volumes []cove.Volu
 		})
 	}
 	return h
+}
+
+// masked is what of the kernel's files is hidden: what engines hide unless they are told
+// otherwise, of which what we say takes the place, and what tells of their machine
+// besides, as provider/local has it.
+var masked = []string{
+	"/proc/asound", "/proc/acpi", "/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/timer_list", "/proc/timer_stats", "/proc/sched_debug",
+	"/proc/scsi", "/sys/firmware", "/sys/devices/virtual/powercap",
+
+	"/proc/bootconfig", "/proc/cmdline", "/proc/config.gz", "/proc/diskstats", "/proc/interrupts", "/proc/key-users", "/proc/modules", "/proc/partitions",
+	"/proc/pressure", "/proc/schedstat", "/proc/softirqs", "/proc/swaps",
 }
 
 // owned makes a directory in memory the sandbox's own.

@@ -1,6 +1,7 @@
 package gvisor
 
 import (
+	"cmp"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -110,7 +111,11 @@ func (p plan) config() ociConfig {
 		},
 	}
 	for _, b := range p.root.binds {
-		c.Mounts = append(c.Mounts, ociMount{Destination: b.Path, Type: "bind", Source: b.Source, Options: []string{"bind", "ro", "nosuid", "nodev"}})
+		source := cmp.Or(b.Source, p.root.path+emptyFile)
+		c.Mounts = append(c.Mounts, ociMount{Destination: b.Path, Type: "bind", Source: source, Options: []string{"bind", "ro", "nosuid", "nodev"}})
+	}
+	for _, path := range p.root.empty {
+		c.Mounts = append(c.Mounts, tempMount(path))
 	}
 	for _, v := range p.volumes {
 		c.Mounts = append(c.Mounts, p.show(v))

@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 	if escape.Summoned(os.Args) {
 		syscall.Exit(escape.Main(os.Args[1:])) // at once: the race detector would sleep first
 	}
-	linuxtest.Main(m, map[string]linuxtest.Func{"tests": linuxtest.Tests})
+	linuxtest.Main(m, map[string]linuxtest.Func{"tests": linuxtest.Tests, "settings": settings})
 }
 
 // The paths of executables that tests need, by environment variables: scripts/test.sh

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/template"
 )
 
 // root is the read-only tree of sandboxes, as it lies in the provider's
@@ -22,11 +23,12 @@ type root struct {
 	key   string // tells its content
 	path  string
 	binds []bind
+	empty []string
 	dirs  []string // that volumes can be put into
 	links []string
 }
 
-// bind shows a directory of the host.
+// bind shows a part of the host; without a source, an empty file.
 type bind struct {
 	Source string `json:"source"`
 	Path   string `json:"path"`
@@ -39,7 +41,8 @@ type drawing struct {
 	Files  []drawnFile `json:"files"`
 	Copies []drawnCopy `json:"copies"`
 	Binds  []bind      `json:"binds"`
-	Agent  string      `json:"agent"` // a hash
+	Empty  []string    `json:"empty,omitempty"` // directories in which nothing is shown
+	Agent  string      `json:"agent"`           // a hash
 }
 
 type (
@@ -70,6 +73,7 @@ const (
 	agentDir  = "/cove"
 	agentPath = agentDir + "/" + agentName
 	agentEnv  = "PATH=" + agentDir
+	emptyFile = agentDir + "/nothing" // is shown by a bind without a source
 )
 
 // bare is what a root has that is no host's.
@@ -77,6 +81,7 @@ func bare() *drawing {
 	d := &drawing{
 		Links: []drawnLink{{"/etc/mtab", "/proc/self/mounts"}, {cove.HomePath, cove.WorkspacePath}, {"/var/run", "/run"}, {"/var/tmp", "/tmp"}},
 		Files: []drawnFile{
+			{emptyFile, ""},
 			{"/etc/group", "root:x:0:\nsandbox:x:1000:\nnogroup:x:65534:\n"},
 			{"/etc/hostname", host + "\n"},
 			{"/etc/hosts", "127.0.0.1 localhost " + host + "\n::1 localhost ip6-localhost\n"},
@@ -109,6 +114,11 @@ const (
 func drawHost() *drawing {
 	d := bare()
 	d.programs("/")
+	dirs, files := template.HostSettings("/")
+	d.Empty = dirs
+	for _, path := range files {
+		d.Binds = append(d.Binds, bind{"", path})
+	}
 	c := &copying{d: d, room: mostCopied}
 	for _, pattern := range settings {
 		found, _ := filepath.Glob(filepath.Join("/etc", pattern)) // a pattern of ours
@@ -214,7 +224,7 @@ func (r *roots) build(d *drawing) (*root, error) {
 		return nil, err
 	}
 	sum := sha256.Sum256(text)
-	t := &root{key: hex.EncodeToString(sum[:12]), binds: d.Binds}
+	t := &root{key: hex.EncodeToString(sum[:12]), binds: d.Binds, empty: d.Empty}
 	t.path = filepath.Join(r.seen, t.key)
 	path := filepath.Join(r.dir, t.key)
 	for _, x := range d.Dirs {

@@ -2,6 +2,7 @@ package local
 
 import (
 	"os"
+	"path/filepath"
 	"runtime"
 	"sync/atomic"
 
@@ -63,5 +64,10 @@ const anyStage = "/sys"
 func draw() (fence.Root, []string) {
 	r := newRoot("/", "")
 	path := addInterpreters(&r, "/", lookPath)
+	var places []string
+	for _, bin := range path {
+		places = append(places, filepath.Dir(bin))
+	}
+	hideSettings(&r, "/", places...)
 	return r, path
 }

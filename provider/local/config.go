@@ -39,7 +39,7 @@ type Config struct {
 }
 
 // weakness is a set of defences that are left out.
-type weakness struct{ filter, processes, network, recursion, layers, volumes, kernel, locks bool }
+type weakness struct{ filter, processes, network, recursion, layers, settings, volumes, kernel, locks bool }
 
 // Base is the template that this provider always has: the host's own programs.
 const Base = "base"

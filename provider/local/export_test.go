@@ -9,7 +9,7 @@ func HurryAgents() { moreEnv = []string{"GORACE=atexit_sleep_ms=0"} }
 func (c *Config) Weaken(defence string) {
 	left, ok := map[string]*bool{
 		"filter": &c.weak.filter, "processes": &c.weak.processes, "network": &c.weak.network, "recursion": &c.weak.recursion, "layers": &c.weak.layers,
-		"volumes": &c.weak.volumes, "kernel": &c.weak.kernel, "locks": &c.weak.locks,
+		"settings": &c.weak.settings, "volumes": &c.weak.volumes, "kernel": &c.weak.kernel, "locks": &c.weak.locks,
 	}[defence]
 	if !ok {
 		panic("no defence is called " + defence) //nolint:forbidigo // a mistake in a test

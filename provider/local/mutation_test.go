@@ -81,16 +81,24 @@ func breakInto(ctx context.Context, dir, defence string, weak bool, attack strin
 // TestReadOnlyReachesSubmounts mounts something that can be written to below
 // the host's /usr, in a mount namespace of its own. A sandbox must find it read-
 // only; one whose root is only read-only at its top must be found out.
-func TestReadOnlyReachesSubmounts(t *testing.T) {
+func TestReadOnlyReachesSubmounts(t *testing.T) { missed(t, "submount") }
+
+// TestSettingsOfTheHostAreOutOfReach has npm's settings for all users of a host be
+// nowhere in a sandbox, with the credentials in them.
+func TestSettingsOfTheHostAreOutOfReach(t *testing.T) { missed(t, "settings") }
+
+// missed has a child make an attack with a defence left out, and with it.
+func missed(t *testing.T, child string) {
+	t.Helper()
 	linuxtest.NeedRoot(t)
 	for _, weak := range []bool{true, false} {
-		out := linuxtest.OK(t, linuxtest.Child{Name: "submount", Args: []string{t.TempDir(), strconv.FormatBool(weak)}, Clone: unix.CLONE_NEWNS})
+		out := linuxtest.OK(t, linuxtest.Child{Name: child, Args: []string{t.TempDir(), strconv.FormatBool(weak)}, Clone: unix.CLONE_NEWNS})
 		var f escape.Finding
 		if err := json.Unmarshal([]byte(out), &f); err != nil {
 			t.Fatalf("%v in %q", err, out)
 		}
 		if f.GotThrough() != weak {
-			t.Errorf("with the recursion left out: %t: %+v", weak, f)
+			t.Errorf("with the defence left out: %t: %+v", weak, f)
 		}
 	}
 }
@@ -103,7 +111,27 @@ func submount(args []string) error {
 	if err := (mount.Tmpfs{Size: 1 << 20, Files: 16, Mode: 0o777}).Mount("/usr/share"); err != nil {
 		return err
 	}
-	f, err := breakInto(context.Background(), args[0], "recursion", args[1] == "true", "submounts")
+	return tell(args, "recursion", "submounts")
+}
+
+// settings is the child of the test after it. Nothing of it is on the host.
+func settings(args []string) error {
+	if err := mount.Private("/"); err != nil {
+		return err
+	}
+	if err := (mount.Tmpfs{Size: 1 << 20, Files: 16, Mode: 0o755}).Mount("/usr/local"); err != nil {
+		return err
+	}
+	if err := errors.Join(os.Mkdir("/usr/local/etc", 0o755), os.WriteFile("/usr/local/etc/npmrc", []byte("_authToken=somebody's\n"), 0o644),
+		os.WriteFile("/usr/local/pip.conf", []byte("[global]\nindex-url=https://somebody:secret@example.com\n"), 0o644)); err != nil {
+		return err
+	}
+	return tell(args, "settings", "host_settings")
+}
+
+// tell makes an attack with what a child was told, and tells what came of it.
+func tell(args []string, defence, attack string) error {
+	f, err := breakInto(context.Background(), args[0], defence, args[1] == "true", attack)
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/cove-sandbox/cove/internal/guest/agent"
 	"github.com/cove-sandbox/cove/internal/linux/landlock"
 	"github.com/cove-sandbox/cove/internal/linux/seccomp"
+	"github.com/cove-sandbox/cove/internal/template"
 	"github.com/cove-sandbox/cove/provider/local/fence"
 )
 
@@ -44,6 +45,9 @@ func (k *kit) newPlan() (*fence.Plan, error) {
 	k.path = path
 	if !h.become {
 		p.Root.Evidence = "/run/proc"
+	}
+	if h.cfg.weak.settings {
+		p.Root.Binds = slices.DeleteFunc(p.Root.Binds, func(b fence.Bind) bool { return b.Source == "" })
 	}
 	p.Root.Shallow = h.cfg.weak.recursion
 	if h.cfg.weak.recursion {
@@ -108,6 +112,17 @@ func newRoot(top, stage string) fence.Root {
 	return r
 }
 
+// hideSettings shows nothing where the programs of a host have settings of it.
+func hideSettings(r *fence.Root, top string, places ...string) {
+	dirs, files := template.HostSettings(top, places...)
+	for _, path := range dirs {
+		r.Binds = append(r.Binds, fence.Bind{Path: path, Dir: true})
+	}
+	for _, path := range files {
+		r.Binds = append(r.Binds, fence.Bind{Path: path})
+	}
+}
+
 // bareRoot is what a root has that is no host's.
 func bareRoot(stage string) fence.Root {
 	return fence.Root{
@@ -148,6 +163,7 @@ func bareRoot(stage string) fence.Root {
 			{Path: "/etc/nsswitch.conf", Text: []byte("passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\n")},
 			{Path: "/etc/passwd", Text: []byte("root:x:0:0:root:/root:/usr/sbin/nologin\nsandbox:x:1000:1000:sandbox:/workspace:/bin/bash\nnobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n")},
 			{Path: "/etc/resolv.conf", Text: []byte("nameserver " + nameServer + "\noptions timeout:2 attempts:2\n")},
+			{Path: fence.EmptyFile},
 		},
 		Devices: []string{"full", "null", "random", "tty", "urandom", "zero"},
 	}

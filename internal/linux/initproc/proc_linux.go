@@ -8,10 +8,29 @@ import (
 // of the calling thread, before anything untrusted runs. Nothing there is for a
 // sandbox to change; some of it everybody may.
 func mountProc(p Process) error {
-	if !old && mountNamed(p) == nil {
-		return nil
+	if old || mountNamed(p) != nil {
+		if err := mountInside(p); err != nil {
+			return err
+		}
 	}
-	return mountInside(p)
+	return maskProc()
+}
+
+// masked are the files of /proc that tell of the machine, or of what others do on it, and
+// that programs can do without. Not every kernel has each.
+var masked = []string{
+	"bootconfig", "cmdline", "config.gz", "diskstats", "interrupts", "key-users", "keys", "latency_stats", "modules", "partitions",
+	"pressure/cpu", "pressure/io", "pressure/irq", "pressure/memory", "sched_debug", "schedstat", "softirqs", "swaps", "timer_list",
+}
+
+// maskProc shows nothing in their places. There is a null device in every root.
+func maskProc() error {
+	for _, name := range masked {
+		if err := unix.Mount("/dev/null", "/proc/"+name, "", unix.MS_BIND, ""); err != nil && err != unix.ENOENT {
+			return &Error{Step: "hide /proc/" + name, Errno: errnoOf(err)}
+		}
+	}
+	return nil
 }
 
 // old makes us do without what kernels before 6.17 lack.

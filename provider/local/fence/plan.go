@@ -69,7 +69,7 @@ type File struct {
 }
 
 // Bind shows a path of the host in the tree, read-only with all that is mounted
-// below it.
+// below it; without a source, an empty directory or file.
 type Bind struct {
 	Source, Path string
 	Dir          bool

@@ -11,6 +11,13 @@ import (
 	"github.com/cove-sandbox/cove/internal/linux/mount"
 )
 
+// EmptyDir and EmptyFile are those of every tree in which nothing is: what is shown
+// by a [Bind] without a source. Nothing may be bound there.
+const (
+	EmptyDir  = "/mnt"
+	EmptyFile = "/run/nothing"
+)
+
 // rootBounds is room for the few small files of a root itself.
 var rootBounds = Bounds{Size: 8 << 20, Files: 16384}
 
@@ -45,7 +52,9 @@ func (r *Root) build() error {
 func (r *Root) restrictEach() error {
 	paths := []string{"/"}
 	for _, b := range r.Binds {
-		paths = append(paths, b.Path)
+		if b.Source != "" { // what is empty need not be there
+			paths = append(paths, b.Path)
+		}
 	}
 	for _, path := range paths {
 		if err := mount.RestrictOne(path, mount.ReadOnly|mount.NoSetuid); err != nil {
@@ -89,6 +98,9 @@ func (r *Root) binds() error {
 		all = append(all, Bind{Source: "/proc", Path: r.Evidence, Dir: true})
 	}
 	for _, b := range all {
+		if b.Source == "" && unix.Access(r.at(b.Path), unix.F_OK) == unix.ENOENT {
+			continue // what was mounted there is not shown
+		}
 		if err := r.mountPoint(b.Path, b.Dir); err != nil {
 			return err
 		}
@@ -103,7 +115,15 @@ func (r *Root) binds() error {
 	return mount.Restrict(r.Stage, mount.NoDevices)
 }
 
-func (r *Root) bind(b Bind) error { return mount.Bind(b.Source, r.at(b.Path)) }
+func (r *Root) bind(b Bind) error {
+	switch {
+	case b.Source != "":
+		return mount.Bind(b.Source, r.at(b.Path))
+	case b.Dir:
+		return mount.BindOne(r.at(EmptyDir), r.at(b.Path))
+	}
+	return mount.BindOne(r.at(EmptyFile), r.at(b.Path))
+}
 
 // stack shows directories that lie over one another.
 func (r *Root) stack(b Bind) error {
@@ -155,7 +175,8 @@ func (r *Root) mountPoint(path string, dir bool) error {
 		}
 		return &os.PathError{Op: "mkdir", Path: path, Err: err}
 	}
-	if err := r.write(path, nil); err != nil {
+	// What is there may be a file of the host's, which is not opened for that.
+	if err := unix.Mknod(r.at(path), unix.S_IFREG|0o644, 0); err != nil && err != unix.EEXIST {
 		return &os.PathError{Op: "make", Path: path, Err: err}
 	}
 	return nil

@@ -3,8 +3,6 @@ package escape
 import (
 	"bytes"
 	"errors"
-	"io"
-	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -21,6 +19,7 @@ func attackers() map[string]func(mission) verdict {
 		"read_outside":  readOutside,
 		"write_outside": writeHost,
 		"submounts":     tellMounts,
+		"host_settings": tellSettings,
 		"hard_links":    hardLinks,
 		"device_nodes":  deviceNodes,
 		"devices":       openDevices,
@@ -28,6 +27,7 @@ func attackers() map[string]func(mission) verdict {
 
 		"proc_writes":  procWrites,
 		"proc_secrets": procSecrets,
+		"proc_machine": procMachine,
 		"sys_writes":   sysWrites,
 		"namespaces":   tellNamespaces,
 		"setns":        enterNamespaces,
@@ -164,16 +164,6 @@ func reachable(name string, flags int) string {
 	}
 	_ = unix.Close(fd)
 	return ""
-}
-
-// content returns the beginning of a file.
-func content(name string) ([]byte, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }() // it was only read
-	return io.ReadAll(io.LimitReader(f, 64<<10))
 }
 
 // status returns a field of /proc/self/status.

@@ -98,6 +98,66 @@ func procSecrets(mission) verdict {
 	return t.verdict()
 }
 
+// procMachine reads what programs can do without. What a kernel of the sandbox's own
+// says, the host compares.
+func procMachine(m mission) verdict {
+	var t tally
+	for _, name := range []string{
+		"bootconfig", "cmdline", "config.gz", "diskstats", "interrupts", "key-users", "keys", "latency_stats", "modules", "partitions",
+		"pressure/cpu", "pressure/io", "pressure/irq", "pressure/memory", "sched_debug", "schedstat", "softirqs", "swaps", "timer_list",
+	} {
+		name = "/proc/" + name
+		text, err := content(name)
+		switch {
+		case err != nil:
+			t.stop(meaning(err), name)
+		case len(text) == 0:
+			t.stop("nothing is in it", name)
+		case m.Apart:
+			say(wordFact + name + " " + digest(text))
+			t.stop("it is of a kernel of the sandbox's own", name)
+		default:
+			t.through("read " + name)
+		}
+	}
+	return t.verdict()
+}
+
+// tellSettings tells the host of what it reads in settings beside programs.
+func tellSettings(mission) verdict {
+	var t tally
+	for _, top := range []string{"/usr/etc", "/usr/local/etc", "/usr/pip.conf", "/usr/local/pip.conf"} {
+		visited, refused := 0, len(t.stops)
+		_ = filepath.WalkDir(top, func(name string, d os.DirEntry, err error) error { // it gives no error of its own
+			if visited++; visited > maxVisited {
+				return filepath.SkipAll
+			}
+			if err != nil {
+				t.stop(meaning(err), name)
+				return nil
+			}
+			if d.IsDir() || d.Type()&os.ModeSymlink != 0 {
+				return nil
+			}
+			text, err := content(name)
+			switch {
+			case err != nil:
+				t.stop(meaning(err), name)
+			case len(text) > 0:
+				say(wordFact + name + " " + digest(text))
+			}
+			return nil
+		})
+		if visited == 1 && refused == len(t.stops) {
+			t.stop("nothing is in it", top)
+		}
+	}
+	if v := t.verdict(); len(t.stops) > 0 {
+		return v
+	}
+	return heldBy("what is there is not the host's")
+}
+
 // leaksAddresses reports whether a file has an address that is not all zeros.
 func leaksAddresses(name string) bool {
 	text, _ := content(name) // a file that is not there leaks nothing

@@ -15,14 +15,25 @@ func fileAttacks() []Attack {
 	write.run = writeOutside
 	submounts := kernel("submounts", "find a mount of the host's file systems that can be written to")
 	submounts.run = writableMounts
+	settings := native("host_settings", "read the settings of the host that lie beside its programs, such as npm's with its tokens")
+	settings.run = settingsTold
 	return []Attack{
 		native("read_outside", "read a file of the host by its name, by .. and through /proc"),
 		write,
 		submounts,
+		settings,
 		native("hard_links", "link files of the host into the workspace"),
 		kernel("device_nodes", "make nodes for memory and disks"),
 		kernel("devices", "open the devices that are there"),
 	}
+}
+
+func settingsTold(ctx context.Context, r *round) verdict {
+	v, facts := r.attack(ctx, "host_settings")
+	if !v.held {
+		return v
+	}
+	return v.also(same(facts))
 }
 
 func writeOutside(ctx context.Context, r *round) verdict {

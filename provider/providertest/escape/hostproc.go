@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -92,4 +95,20 @@ func (r *round) beside(ctx context.Context, argv []string, look func(p cove.Proc
 	// What it says comes before what it becomes.
 	until(ctx, time.Second, func() bool { return len(processesWith(mark)) > 0 })
 	return look(p, mark)
+}
+
+// content returns the beginning of a file.
+func content(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	return io.ReadAll(io.LimitReader(f, 64<<10))
+}
+
+// digest is short, and tells one text from another.
+func digest(text []byte) string {
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:12])
 }

@@ -55,9 +55,9 @@ func TestNativeAttacks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	open := []string{"read_outside", "core_dumps", "sockets_netlink", "environment_leak", "capabilities", "agent_signals", "volume_links", "volume_symlinks", "volume_writes", "filters_own", "filters_sockets", "file_locks"}
+	open := []string{"read_outside", "core_dumps", "sockets_netlink", "environment_leak", "capabilities", "proc_machine", "agent_signals", "volume_links", "volume_symlinks", "volume_writes", "filters_own", "filters_sockets", "file_locks"}
 	other := []string{
-		"hello", "write_outside", "submounts", "hard_links", "device_nodes", "devices", "proc_writes", "proc_secrets", "sys_writes", "namespaces", "setns",
+		"hello", "write_outside", "submounts", "hard_links", "device_nodes", "devices", "proc_writes", "proc_secrets", "sys_writes", "namespaces", "setns", "host_settings",
 		"agent_memory", "agent_trace", "agent_executable", "agent_limits", "priorities", "setuid", "userns_unshare", "userns_clone", "userns_clone3",
 		"calls_32bit", "calls_x32", "mount", "mount_new", "chroot", "file_handles", "io_uring", "bpf", "perf", "userfaultfd", "keyrings", "machine",
 		"terminal_input", "sockets_raw", "sockets_packet", "sockets_vsock", "sockets_alg", "sockets_rare", "host_loopback", "host_sockets",

@@ -13,11 +13,14 @@ import (
 func procAttacks() []Attack {
 	namespaces := kernel("namespaces", "find a namespace that is the host's own")
 	namespaces.run = sharedNamespaces
+	machine := native("proc_machine", "read in /proc what the machine is and what others do on it")
+	machine.run = machineTold
 	cores := native("core_dumps", "leave a core file, or have the host take one")
 	cores.run = leaveCore
 	return []Attack{
 		kernel("proc_writes", "open what changes the kernel in /proc: sysrq, sysctls and the rest"),
 		kernel("proc_secrets", "read the kernel's memory, addresses and log"),
+		machine,
 		kernel("sys_writes", "open what changes the machine in /sys, control groups too"),
 		namespaces,
 		kernel("setns", "enter the namespaces of other processes"),
@@ -38,6 +41,27 @@ func sharedNamespaces(ctx context.Context, r *round) verdict {
 		}
 	}
 	return v
+}
+
+// machineTold compares what a kernel of the sandbox's own says with the host's.
+func machineTold(ctx context.Context, r *round) verdict {
+	v, facts := r.attack(ctx, "proc_machine")
+	if !v.held {
+		return v
+	}
+	return v.also(same(facts))
+}
+
+// same looks whether what files of a sandbox have, which is told by path and [digest], is
+// what the host's have.
+func same(facts []string) verdict {
+	for _, fact := range facts {
+		name, sum, _ := strings.Cut(fact, " ")
+		if text, err := content(name); err == nil && len(text) > 0 && digest(text) == sum {
+			return breach("read the host's own " + clip(name))
+		}
+	}
+	return heldBy("")
 }
 
 // leaveCore crashes a program, and looks for what it left.
