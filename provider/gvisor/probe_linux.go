@@ -154,6 +154,9 @@ func (h *hostSide) remarks() []string {
 			notes = append(notes, "not every limit can be enforced: "+err.Error()+"; "+linux.RemedyOf(err))
 		}
 	}
+	if h.leases == nil {
+		notes = append(notes, "all sandboxes are the same user of the host, which is this process's; as root, with all users to give away, each is one for itself")
+	}
 	if h.mapped {
 		notes = append(notes, "there are no volumes: without root, files of the host cannot be given to the user of a sandbox")
 	}

@@ -61,6 +61,21 @@ var mutations = []mutation{
 		"./engine", "TestWorkspaceIsPartOfMemory",
 	},
 	{
+		"the masks over files of /proc", "internal/linux/initproc/proc_linux.go",
+		"return maskProc()", "return nil",
+		"./provider/local", "TestConformance/escape",
+	},
+	{
+		"the users of a gVisor sandbox", "provider/gvisor/host_linux.go",
+		"if userns.CanLease() {", "if false {",
+		"./provider/gvisor", "TestNeighboursAreDifferentUsersOfTheHost",
+	},
+	{
+		"the settings of a host below /usr", "provider/local/plan_linux.go",
+		"if h.cfg.weak.settings {", "if true {",
+		"./provider/local", "TestSettingsOfTheHostAreOutOfReach",
+	},
+	{
 		"act in a method of Platform", "engine/sessions.go",
 		"\treturn act(ctx, p.v, on(cove.SessionGet, id), func(_ context.Context, st *step) (*cove.Session, error) {\n\t\treturn st.lease.view(), nil\n\t})\n",
 		"\tl, err := p.v.e.find(p.v.p.Tenant, id)\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\treturn l.view(), nil\n",

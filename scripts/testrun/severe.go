@@ -19,7 +19,7 @@ var severe = []struct {
 		packages: []string{"internal/linux/...", "internal/volume", "provider/local/fence", "provider/providertest/..."},
 		groups:   []string{"escape", "hostile_archive", "isolation", "kill", "limits", "names", "paths"},
 		words: []string{
-			"areapart", "attack", "bodiesarebounded", "bomb", "burglar", "cannotbeset", "defence", "environment", "escape", "evasion", "hardening", "harmless", "hostile",
+			"areapart", "attack", "bodiesarebounded", "bomb", "burglar", "cannotbeset", "defence", "differentusers", "environment", "escape", "evasion", "hardening", "harmless", "hostile",
 			"inject", "interpretershold", "isolation", "leavetheworkspace", "lies", "limitshold", "link", "lockedup", "lying", "memoryends", "memoryisone",
 			"mountswhatisallowed", "nobodycanchange", "notbelieved", "notbeside", "notroot", "ofthesystem", "outofreach", "outside", "ownroot",
 			"pathsthatleave", "private", "programisbound", "readonly", "seedtars", "staybelow", "stayinside", "staysinside", "swapped", "testowns",
