@@ -41,7 +41,7 @@ func hostUsers(t *testing.T, dir string) map[string][]uint32 {
 		for _, id := range []string{"Uid:", "Gid:"} {
 			_, after, _ := strings.Cut(string(status), id)
 			ids, _, _ := strings.Cut(after, "\n")
-			for _, one := range strings.Fields(ids) {
+			for one := range strings.FieldsSeq(ids) {
 				n, err := strconv.ParseUint(one, 10, 32)
 				if err != nil {
 					t.Fatal(err)

@@ -1,7 +1,6 @@
 package local
 
 import (
-	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -316,15 +315,4 @@ func readSmall(path string) ([]byte, error) {
 		return nil, &os.PathError{Op: "read", Path: path, Err: err}
 	}
 	return text[:n], nil
-}
-
-// lines yields the fields of each line.
-func lines(text []byte) iter.Seq[[]string] {
-	return func(yield func([]string) bool) {
-		for line := range strings.Lines(string(text)) {
-			if !yield(strings.Fields(line)) {
-				return
-			}
-		}
-	}
 }

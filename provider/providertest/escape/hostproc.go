@@ -45,6 +45,22 @@ func processesWith(mark string) []string {
 	return pids
 }
 
+// processesHolding returns the processes of the host that have a file open.
+func processesHolding(name string) []string {
+	held, err := os.Stat(name)
+	if err != nil {
+		return nil
+	}
+	fds, _ := filepath.Glob("/proc/[0-9]*/fd/*")
+	var pids []string
+	for _, fd := range fds {
+		if at, err := os.Stat(fd); err == nil && os.SameFile(at, held) {
+			pids = append(pids, strings.Split(fd, "/")[2])
+		}
+	}
+	return pids
+}
+
 // statusOf returns what /proc says about a process of the host.
 func statusOf(pid string) map[string]string {
 	text, _ := os.ReadFile("/proc/" + pid + "/status") // nothing if it ended

@@ -3,7 +3,10 @@ package escape
 import (
 	"context"
 	"fmt"
+	"maps"
+	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -118,9 +121,36 @@ func privilegeAttacks() []Attack {
 	return []Attack{
 		native("setuid", "become root, by calls and by setuid programs"),
 		kernel("capabilities", "have or get capabilities"),
+		{Name: "host_user", Try: "be root on the host, as which files of it are opened", Via: byExec, room: withVolumes, run: userOfTheHost},
 		native("priorities", "raise limits, priority and protection from the OOM killer"),
 		identity,
 	}
+}
+
+// userOfTheHost has a program hold a file of a volume open, and looks who does so on the
+// host: where the sandbox has a kernel of its own, that is its kernel.
+func userOfTheHost(ctx context.Context, r *round) verdict {
+	const name = "held"
+	defer func() { _ = os.Remove(filepath.Join(r.write(), name)) }()
+	script := `exec 3>>"$0"; echo ready; exec sleep "$1"`
+	return r.beside(ctx, []string{"sh", "-c", script, writeTarget + "/" + name}, func(cove.Process, string) verdict {
+		users := map[string]bool{}
+		for _, pid := range processesHolding(filepath.Join(r.write(), name)) {
+			for _, id := range strings.Fields(statusOf(pid)["Uid"]) {
+				users[id] = true
+			}
+		}
+		who := strings.Join(slices.Sorted(maps.Keys(users)), ", ")
+		switch {
+		case who == "":
+			return untold("the host does not see who holds the file")
+		case os.Geteuid() != 0:
+			return heldBy("whoever runs Cove is no root: user " + who)
+		case users["0"]:
+			return breach("what holds a file of a volume open is root on the host")
+		}
+		return heldBy("it is user " + who + " on the host")
+	})
 }
 
 // lookFromOutside reads what the kernel says about a program of the sandbox.
