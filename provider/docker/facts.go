@@ -27,17 +27,18 @@ const imageRemedy = "build it where the engine is: docker build -t cove-sandbox 
 
 // facts is what is known of an engine.
 type facts struct {
-	at      time.Time
-	podman  bool
-	memory  cove.Bytes // of its machine
-	bounds  cove.Isolation
-	images  map[string]image // by template
-	volumes bool
-	disk    trial  // of volumes
-	why     string // it cannot be used
-	remedy  string
-	notes   []string
-	apart   string // why containers have no bound together; "" where they can
+	at         time.Time
+	podman     bool
+	memory     cove.Bytes // of its machine
+	processors int        // of its machine
+	bounds     cove.Isolation
+	images     map[string]image // by template
+	volumes    bool
+	disk       trial  // of volumes
+	why        string // it cannot be used
+	remedy     string
+	notes      []string
+	apart      string // why containers have no bound together; "" where they can
 }
 
 // image is what a template is made of.
@@ -62,7 +63,7 @@ func (p *Provider) learn(ctx context.Context, e *engine) (*facts, error) {
 	if info.Info.ServerVersion == "" && info.Info.ID == "" {
 		return nil, e.stranger(errors.New("it names no version"))
 	}
-	f.memory = cove.Bytes(info.Info.MemTotal)
+	f.memory, f.processors = cove.Bytes(info.Info.MemTotal), info.Info.NCPU
 	f.apart = f.canBound(e, info.Info)
 	p.boundsOf(f, info.Info)
 	if e.plain {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/moby/moby/api/types/container"
@@ -92,7 +93,7 @@ func (p *Provider) host(f *facts, s shape, workspace string, volumes []cove.Volu
 		ReadonlyRootfs: true,
 		CapDrop:        []string{"ALL"},
 		SecurityOpt:    []string{"no-new-privileges"},
-		MaskedPaths:    masked,
+		MaskedPaths:    f.masked(),
 		IpcMode:        container.IPCModePrivate,
 		RestartPolicy:  container.RestartPolicy{Name: container.RestartPolicyDisabled},
 		LogConfig:      container.LogConfig{Type: "none"},
@@ -145,6 +146,15 @@ var masked = []string{
 
 	"/proc/bootconfig", "/proc/cmdline", "/proc/config.gz", "/proc/diskstats", "/proc/interrupts", "/proc/key-users", "/proc/modules", "/proc/partitions",
 	"/proc/pressure", "/proc/schedstat", "/proc/softirqs", "/proc/swaps",
+}
+
+// masked adds what newer engines hide of each processor.
+func (f *facts) masked() []string {
+	all := slices.Clone(masked)
+	for n := range f.processors {
+		all = append(all, fmt.Sprintf("/sys/devices/system/cpu/cpu%d/thermal_throttle", n))
+	}
+	return all
 }
 
 // owned makes a directory in memory the sandbox's own.

@@ -136,7 +136,7 @@ func userOfTheHost(ctx context.Context, r *round) verdict {
 	return r.beside(ctx, []string{"sh", "-c", script, writeTarget + "/" + name}, func(cove.Process, string) verdict {
 		users := map[string]bool{}
 		for _, pid := range processesHolding(filepath.Join(r.write(), name)) {
-			for _, id := range strings.Fields(statusOf(pid)["Uid"]) {
+			for id := range strings.FieldsSeq(statusOf(pid)["Uid"]) {
 				users[id] = true
 			}
 		}
