@@ -189,7 +189,7 @@ func limitedFilters(args []string) error {
 			return err
 		}
 	}
-	_, err := fmt.Print(room)
+	_, err := fmt.Fprint(os.Stdout, room)
 	return err
 }
 
