@@ -9,6 +9,7 @@ import (
 
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/engine"
+	"github.com/cove-sandbox/cove/internal/policy"
 )
 
 // soloist is a provider that notes what is prepared for one program.
@@ -73,7 +74,11 @@ func TestSoloIsForSoloists(t *testing.T) {
 	if got := sh(t, p, s.ID, "echo hi"); got != "hi\n" {
 		t.Errorf("got %q", got)
 	}
-	cfg := engine.Config{Provider: "fake", Solo: true, Providers: []cove.Provider{w.provider}}
+	rules, err := policy.New(policy.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := engine.Config{Provider: "fake", Solo: true, Policy: rules, Providers: []cove.Provider{w.provider}}
 	if m, _ := cfg.MoldOf(cove.Spec{}); m.Solo {
 		t.Error("the mold is solo")
 	}

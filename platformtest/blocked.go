@@ -79,6 +79,9 @@ func blockedTerminal(t *testing.T, s *suite) {
 		t.Errorf("%d programs are listed", n)
 	}
 	info, err := p.Processes(id).Start(r.ctx, cove.ExecRequest{Line: "echo hi", TTY: size})
+	if cove.CodeOf(err) == cove.Unsupported {
+		return // a host without terminals
+	}
 	r.must(err, "start an allowed program on a terminal")
 	r.wait(p, id, info.PID)
 }

@@ -229,7 +229,7 @@ func TestSettingsOfTheCommandAreAskedFor(t *testing.T) {
 	b := served(t)
 	id := b.with("MSB_DEFAULT_FLAVOR", "large", "SANDBOX_COMMAND_POLICY", "agent-bash").id("sandbox", "create")
 	got := b.ok("sandbox", "get", id)
-	if !strings.Contains(got, "flavor          large\n") || !strings.Contains(got, "policy          agent-bash\n") {
+	if !strings.Contains(got, "flavor          large\n") || !strings.Contains(got, "policy          agent-bash, soft\n") {
 		t.Errorf("get: %s", got)
 	}
 	if other := b.ok("sandbox", "get", b.id("sandbox", "create")); !strings.Contains(other, "flavor          small\n") {

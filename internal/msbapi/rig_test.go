@@ -210,4 +210,4 @@ func (r *rig) leave(body string) (over <-chan struct{}, stop func()) {
 }
 
 // told is what stands around the rig's sandboxes, as clients are told.
-const told = `{"boundary":"none","network":"hard","memory":"hard","cpu":"hard","pids":"hard","disk":"hard","files":"hard"}`
+const told = `{"boundary":"none","network":"hard","memory":"hard","cpu":"hard","pids":"hard","disk":"hard","files":"hard","policy":"soft"}`

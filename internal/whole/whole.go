@@ -27,6 +27,10 @@ type Program struct {
 	ID    string // a hash of the image
 }
 
+// mode lets the users of sandboxes execute a copy: a build without an agent of its own is
+// their agent.
+const mode = 0o555
+
 // Exec replaces this process by the program, with its arguments and environment.
 // The copy is kept in dir if that is a directory which only this user can change.
 // It returns only with an error.
@@ -57,7 +61,7 @@ func (p Program) file(dir string) (string, error) {
 		return "", errShared
 	}
 	path := filepath.Join(dir, "cove-"+p.ID)
-	if unix.Lstat(path, &st) == nil && st.Mode == unix.S_IFREG|0o500 && st.Size == int64(len(p.Image)) && int(st.Uid) == os.Geteuid() {
+	if unix.Lstat(path, &st) == nil && st.Mode == unix.S_IFREG|mode && st.Size == int64(len(p.Image)) && int(st.Uid) == os.Geteuid() {
 		return path, nil
 	}
 	return path, p.write(path)
@@ -70,7 +74,7 @@ func (p Program) write(path string) error {
 		return err
 	}
 	_, err = f.Write(p.Image)
-	err = errors.Join(err, f.Chmod(0o500), f.Sync(), f.Close())
+	err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close())
 	if err == nil {
 		err = os.Rename(f.Name(), path)
 	}
@@ -98,7 +102,7 @@ func (p Program) memory() (int, error) {
 	if _, err := f.Write(p.Image); err != nil {
 		return -1, err
 	}
-	if err := f.Chmod(0o500); err != nil {
+	if err := f.Chmod(mode); err != nil {
 		return -1, err
 	}
 	const seals = unix.F_SEAL_SEAL | unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_WRITE

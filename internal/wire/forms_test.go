@@ -54,7 +54,7 @@ func TestForms(t *testing.T) {
 		"a session": {
 			wire.SessionOf(&cove.Session{ID: "s", Tenant: "t", Owner: "o", State: cove.Running, Created: true, Provider: "p", Node: "n", Version: 2, CreatedAt: at, LastActivity: at, ExpiresAt: at}),
 			`{"sandbox_id":"s","session_id":"s","status":"running","busy":false,"created":true,"provider":"p",` +
-				`"isolation":{"boundary":"","network":"","memory":"","cpu":"","pids":"","disk":"","files":""},"workspace_path":"/workspace","workspace_dir":"/workspace","user":"sandbox",` +
+				`"isolation":{"boundary":"","network":"","memory":"","cpu":"","pids":"","disk":"","files":"","policy":""},"workspace_path":"/workspace","workspace_dir":"/workspace","user":"sandbox",` +
 				`"resource_limits":{},"created_at":"2026-01-02T03:04:05Z","last_activity":"2026-01-02T03:04:05Z","expires_at":"2026-01-02T03:04:05Z",` +
 				`"tenant":"t","owner":"o","node_id":"n","version":2,"spec":{}}`,
 		},

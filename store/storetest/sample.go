@@ -125,7 +125,7 @@ func fullRun(id cove.ID) *cove.Run {
 				Type: cove.RunTimeout, Message: "too slow",
 				Refusal: &cove.Refusal{Rule: "sql.table", Reason: "no", Word: "x", Line: 1, Column: 2},
 			},
-			Provider: "local", Types: []string{"BIGINT"}, Truncated: true, Loaded: true, Instead: "docker",
+			Provider: "local", Types: []string{"BIGINT"}, Truncated: true, Loaded: true, Instead: "docker", Confined: cove.Hard,
 		},
 		CreatedAt: epoch, EndedAt: epoch.Add(time.Second),
 	}

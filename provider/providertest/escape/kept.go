@@ -12,7 +12,7 @@ func keptAttacks() []Attack {
 	of := func(name, try string) Attack {
 		return Attack{
 			Name: name, Try: try, Via: everyWay, SharedKernel: true, armed: true, run: fillKernel(name),
-			own: func(s *cove.Spec) { s.Resources.Memory, s.Workspace.Size = littleMemory, littleDisk*4 },
+			own: func(s *cove.Spec) { s.Resources.Memory, s.Workspace.Size = someMemory, someMemory/2 },
 		}
 	}
 	return []Attack{
