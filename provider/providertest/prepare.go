@@ -43,7 +43,7 @@ func claimMakes(e *env) {
 	equal(e, s.ID(), id, "the id")
 	e.prints(s, "claimed /workspace\n", `echo "$WHO $(pwd)"`)
 	e.prints(s, "", "ls -A; ls -A /tmp")
-	equal(e, s.Isolation(), e.caps.For(e.mold().Workspace), "the isolation")
+	e.isolated(s, e.mold().Workspace)
 	if !slices.Contains(e.ids(), id) {
 		e.Errorf("List lacks the sandbox")
 	}

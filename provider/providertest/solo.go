@@ -115,7 +115,7 @@ func (e *env) solo(changes ...func(*cove.Spec)) cove.Sandbox {
 
 func soloOnly(e *env) {
 	s := e.solo(func(s *cove.Spec) { s.Env = map[string]string{"WHO": "solo"} })
-	equal(e, s.Isolation(), e.caps.For(e.spec().Workspace.Kind), "the isolation")
+	e.isolated(s, e.spec().Workspace.Kind)
 	if !slices.Contains(e.ids(), s.ID()) {
 		e.Errorf("List lacks the sandbox")
 	}

@@ -28,7 +28,7 @@ func elf(at, size uint64, count uint16, text string) []byte {
 	le.PutUint32(b[elfHeader:], elfInterp)
 	le.PutUint64(b[elfHeader+8:], at)
 	le.PutUint64(b[elfHeader+32:], size)
-	return append(b, text...)
+	return slices.Concat(b, []byte(text))
 }
 
 func TestNeeds(t *testing.T) {

@@ -35,7 +35,7 @@ func TestConfinement(t *testing.T) {
 	}
 	defer func() { _ = null.Close() }()
 	secret := t.TempDir() + "/secret"
-	if err := os.WriteFile(secret, []byte("x"), 0o644); err != nil { //nolint:gosec // it is for everybody
+	if err := os.WriteFile(secret, []byte("x"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	sh, err := exec.LookPath("sh")

@@ -99,28 +99,8 @@ func (p *plan) run() {
 	if _, _, p.errno = syscall.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&none)), 0, unsafe.Sizeof(none), 0, 0); p.errno != 0 { //nolint:gosec // what the call takes
 		return
 	}
-	p.stage = StageSession
-	if p.group {
-		if _, _, p.errno = syscall.RawSyscall(unix.SYS_SETPGID, 0, 0, 0); p.errno != 0 {
-			return
-		}
-	}
-	if p.session {
-		if _, _, p.errno = syscall.RawSyscall(unix.SYS_SETSID, 0, 0, 0); p.errno != 0 {
-			return
-		}
-	}
-	if p.terminal {
-		p.stage = StageTerminal
-		if _, _, p.errno = syscall.RawSyscall(unix.SYS_IOCTL, 0, unix.TIOCSCTTY, 0); p.errno != 0 {
-			return
-		}
-	}
-	if p.reaper {
-		p.stage = StageReaper
-		if _, _, p.errno = syscall.RawSyscall(unix.SYS_PRCTL, unix.PR_SET_CHILD_SUBREAPER, 1, 0); p.errno != 0 {
-			return
-		}
+	if p.errno = p.join(); p.errno != 0 {
+		return
 	}
 	p.stage = StageLimits
 	for i := range p.limits {
@@ -143,6 +123,39 @@ func (p *plan) run() {
 	}
 	p.stage = StageExec
 	_, _, p.errno = syscall.RawSyscall(unix.SYS_EXECVE, uintptr(unsafe.Pointer(p.path)), uintptr(unsafe.Pointer(&p.argv[0])), uintptr(unsafe.Pointer(&p.env[0]))) //nolint:gosec // what the call takes
+}
+
+// join gives the child its place among processes: a group, a session, a terminal, and
+// its own orphans.
+//
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func (p *plan) join() syscall.Errno {
+	p.stage = StageSession
+	if p.group {
+		if _, _, p.errno = syscall.RawSyscall(unix.SYS_SETPGID, 0, 0, 0); p.errno != 0 {
+			return p.errno
+		}
+	}
+	if p.session {
+		if _, _, p.errno = syscall.RawSyscall(unix.SYS_SETSID, 0, 0, 0); p.errno != 0 {
+			return p.errno
+		}
+	}
+	if p.terminal {
+		p.stage = StageTerminal
+		if _, _, p.errno = syscall.RawSyscall(unix.SYS_IOCTL, 0, unix.TIOCSCTTY, 0); p.errno != 0 {
+			return p.errno
+		}
+	}
+	if p.reaper {
+		p.stage = StageReaper
+		if _, _, p.errno = syscall.RawSyscall(unix.SYS_PRCTL, unix.PR_SET_CHILD_SUBREAPER, 1, 0); p.errno != 0 {
+			return p.errno
+		}
+	}
+	return 0
 }
 
 // confine puts up landlock and the filter. It comes first, because the descriptor of
