@@ -1,6 +1,10 @@
 package engine
 
-import "github.com/cove-sandbox/cove"
+import (
+	"strings"
+
+	"github.com/cove-sandbox/cove"
+)
 
 // programs returns what programs of a session may execute; nil where it has no command
 // policy. A program that a person must agree to is among them for a request that asks
@@ -13,3 +17,28 @@ func (c Config) programs(s cove.Spec, req *cove.ExecRequest) *cove.Programs {
 	}
 	return c.Policy.Decide(a).Programs
 }
+
+// keepsMeaning refuses what would have the names and helpers of a session's command policy
+// stand for other programs: variables, and volumes where helpers are.
+func (c Config) keepsMeaning(s cove.Spec) error {
+	d := c.Policy.Decide(cove.Action{
+		Verb: cove.ContextOpen, Session: &cove.Session{Spec: s}, Principal: cove.Principal{Scopes: []cove.Scope{cove.ScopeAll}},
+	})
+	if d.Effect == cove.Deny {
+		return cove.InvalidField("env", "%s", d.Refusal.Reason)
+	}
+	if d.Programs == nil {
+		return nil
+	}
+	for _, v := range s.Volumes {
+		for _, h := range d.Programs.Helpers {
+			if below(h, v.Target) || below(v.Target, h) {
+				return cove.InvalidField("volumes", "a volume at %q would put other programs in the place of %q, which the session's command policy lets run; choose another target", v.Target, h)
+			}
+		}
+	}
+	return nil
+}
+
+// below reports whether a path is a directory or in it.
+func below(dir, path string) bool { return path == dir || strings.HasPrefix(path, dir+"/") }

@@ -2,6 +2,8 @@ package engine_test
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -58,5 +60,45 @@ func TestUnlistedProgramsUntilAPersonAgrees(t *testing.T) {
 		if diff := cmp.Diff(&cove.Programs{Names: c.names, Offline: true}, p.last); diff != "" {
 			t.Errorf("%+v: %s", c.req, diff)
 		}
+	}
+}
+
+// TestUnlistedMeaningOfAPolicy: a session cannot be opened with what would have the names on
+// the list of its policy stand for other programs.
+func TestUnlistedMeaningOfAPolicy(t *testing.T) {
+	p := newWorld(t).open(func(c *engine.Config) {
+		c.Policy, _ = policy.New(policy.Config{Profiles: []policy.Profile{{Name: "careful", Allow: []string{"git"}, Helpers: []string{"/opt/git/core"}}}})
+		c.Policies = []string{"careful"}
+	}).As(boss)
+	for field, spec := range map[string]cove.Spec{
+		"env": {Env: map[string]string{"LD_PRELOAD": "/workspace/x.so"}}, "env ": {Env: map[string]string{"PATH": "/data:/bin"}},
+		"volumes": {Volumes: []cove.Volume{{Name: "data", Target: "/opt/git"}}}, "volumes ": {Volumes: []cove.Volume{{Name: "data", Target: "/opt/git/core/more"}}},
+	} {
+		spec.Policy = "careful"
+		_, err := p.Sessions().Open(t.Context(), cove.OpenRequest{Spec: spec})
+		wantCode(t, err, cove.Invalid, "")
+		if e, ok := errors.AsType[*cove.Error](err); !ok || e.Details["field"] != strings.TrimSpace(field) {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+	mustOpen(t, p, cove.Spec{Policy: "careful", Env: map[string]string{"LANG": "C"}})
+}
+
+// TestUnlistedProgramsOfQuestions: no question to data starts Cove's own programs in a
+// session whose command policy does not list them.
+func TestUnlistedProgramsOfQuestions(t *testing.T) {
+	r := saver{code: "top = 1", got: make(chan *cove.CodeResult, 1)}
+	p := openEngine(t, func(c *engine.Config) {
+		c.Policy, _ = policy.New(policy.Config{})
+		c.Policies, c.Runners = c.Policy.(*policy.Policy).Profiles(), map[string]cove.Runner{"": r}
+	}).As(boss)
+	s := mustOpen(t, p, cove.Spec{Policy: "agent-bash"})
+	run, err := p.Runs().Submit(t.Context(), cove.RunRequest{Type: cove.QuerySQL, SQL: "SELECT 1", Session: s.ID, SaveAs: "top"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, err = p.Runs().Wait(t.Context(), run.ID)
+	if err != nil || run.State != cove.RunFailed || run.Answer == nil || run.Answer.Error == nil || !strings.Contains(run.Answer.Error.Message, "the session has a command policy") {
+		t.Errorf("got %+v, %v", run, err)
 	}
 }

@@ -86,6 +86,9 @@ func (e *Engine) resolve(p cove.Principal, asked cove.Spec) (cove.Spec, error) {
 	if s.Policy != "" && !slices.Contains(e.cfg.Policies, s.Policy) {
 		return s, cove.InvalidField("policy", "%.40q is unknown; use one of %s", s.Policy, strings.Join(e.cfg.Policies, ", "))
 	}
+	if err := e.cfg.keepsMeaning(s); err != nil {
+		return s, err
+	}
 	if s.Provider != "" && !slices.Contains(e.cfg.providerNames(), s.Provider) {
 		return s, cove.InvalidField("provider", "%.40q is unknown; use one of %s", s.Provider, strings.Join(e.cfg.providerNames(), ", "))
 	}

@@ -14,14 +14,15 @@ import (
 
 // kernel is one live interpreter.
 type kernel struct {
-	lang  *language
-	in    cove.Starter
-	proc  cove.Process
-	x     *exchange
-	box   *talk.Inbox
-	group int  // its process group inside; 0 where it is not known
-	warm  bool // it waits for Adopt
-	said  []byte
+	lang     *language
+	in       cove.Starter
+	proc     cove.Process
+	x        *exchange
+	box      *talk.Inbox
+	programs *cove.Programs // it and what is started for it may execute
+	group    int            // its process group inside; 0 where it is not known
+	warm     bool           // it waits for Adopt
+	said     []byte
 
 	seq     uint32      // of the last run; used by Run alone
 	running atomic.Bool // code is under way
@@ -232,7 +233,7 @@ func (k *kernel) interrupt(ctx context.Context) {
 	defer cancel()
 	if k.group > 1 && !k.lang.passes {
 		p, err := k.in.Start(most, cove.Command{
-			Argv: []string{"sh", "-c", `kill -s INT -- "-$0"`, strconv.Itoa(k.group)}, Dir: "/", Limits: cove.Limits{Wall: interruptMax},
+			Argv: []string{"sh", "-c", `kill -s INT -- "-$0"`, strconv.Itoa(k.group)}, Dir: "/", Limits: cove.Limits{Wall: interruptMax}, Programs: k.programs,
 		})
 		if err == nil { // the signal below is for where this does not work
 			if _, err = p.Wait(most); err != nil {

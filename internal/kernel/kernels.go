@@ -38,7 +38,7 @@ func open(ctx context.Context, in cove.Starter, lang *language, spec cove.Kernel
 	if err != nil {
 		return nil, err
 	}
-	n := &kernel{lang: lang, in: in, x: newExchange(), box: talk.NewInbox(), dead: make(chan struct{}), warm: spec.Warm}
+	n := &kernel{lang: lang, in: in, x: newExchange(), box: talk.NewInbox(), dead: make(chan struct{}), warm: spec.Warm, programs: spec.Programs}
 	// What the start itself says is no output of any code.
 	before := newRun(0, cove.KernelRun{Limits: cove.Limits{Output: maxSentence}, OnOutput: n.overhear})
 	n.x.begin(before)

@@ -21,13 +21,19 @@ func (p *Policy) content(a cove.Action) cove.Decision {
 	}
 	if !runs && !code {
 		// To open or restart a context starts an interpreter, too.
+		if a.Verb == cove.ContextOpen || a.Verb == cove.ContextRestart {
+			j.environment(environment(a))
+		}
+		if j.refusal != nil {
+			return j.decision()
+		}
 		return cove.Decision{Effect: cove.Allow, Programs: j.list.programs}
 	}
 	switch {
 	case p.lists[name] == nil:
 		j.refuse(place{}, RuleProfile, name, "the session was opened under the command policy %.80q, which is no longer configured", name)
 	case code:
-		j.code(a.Code)
+		j.code(a.Code, environment(a))
 	default:
 		j.command(a.Exec, environment(a))
 	}
@@ -57,6 +63,9 @@ func environment(a cove.Action) map[string]string {
 	if a.Exec != nil {
 		maps.Copy(env, a.Exec.Env)
 	}
+	if a.Code != nil {
+		maps.Copy(env, a.Code.Env)
+	}
 	return env
 }
 
@@ -85,17 +94,20 @@ func (j *judge) command(req *cove.ExecRequest, env map[string]string) {
 }
 
 // interpreters are the programs that a context of a language stands for.
-var interpreters = map[string]string{"python": "python3", "python3": "python3", "node": "node", "javascript": "node", "js": "node"}
+var interpreters = map[string]string{"python": "python3", "python3": "python3", "node": "node", "javascript": "node", "js": "node", "typescript": "node"}
 
 // code judges code for a context. Bash is judged as a line, but for programs that a
 // person must agree to: an interpreter runs under what it was started under. For any
 // other language it is enough that its interpreter is on the list.
-func (j *judge) code(req *cove.CodeRequest) {
+func (j *judge) code(req *cove.CodeRequest, env map[string]string) {
 	if req == nil {
 		j.refuse(place{}, RuleEmpty, "", "there is no code")
 		return
 	}
-	j.environment(req.Env)
+	j.environment(env)
+	if req.Language == "" {
+		return // of a context that is not there
+	}
 	if req.Language == "bash" {
 		if j.line(req.Code, nil); len(j.asked) > 0 {
 			j.refuse(place{j.question.Line, j.question.Column}, RuleApproval, j.asked[0], "the command policy %s wants a person to agree before %s runs, which nobody can for code in a context; run it as a command", j.list.name, j.asked[0])

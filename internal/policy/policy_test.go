@@ -285,7 +285,8 @@ func TestCode(t *testing.T) {
 		{"python3", "1", ""},
 		{"node", "1", policy.RuleLanguage},
 		{"sh", "ls", policy.RuleLanguage},
-		{"", "1", policy.RuleLanguage},
+		{"typescript", "1", policy.RuleLanguage},
+		{"", "1", ""}, // of a context that is not there
 	} {
 		a := root(cove.ContextRun)
 		a.Session = &cove.Session{Spec: cove.Spec{Policy: "agent-bash"}}

@@ -104,7 +104,7 @@ func newConfinement(list *protocol.Programs, dirs []string) (*confinement, error
 	}
 	c := &confinement{filter: filter, dirs: slices.DeleteFunc(dirs, func(dir string) bool { return !path.IsAbs(dir) || !trusted(dir) })}
 	x := executables{seen: map[string]bool{}, dirs: c.dirs}
-	for _, name := range append([]string{"bash"}, list.Names...) { // bash runs lines
+	for _, name := range append([]string{"bash", "sh"}, list.Names...) { // shells run lines, also those of system(3)
 		if file, err := c.find(name); err == nil {
 			x.add(file, 0)
 		}
