@@ -38,7 +38,8 @@ REFUSED = {
 MISSING = {"clone3": (435, 435), "io_uring_setup": (425, 425)}  # libraries do without a call that is not there
 STREAMS = {"socketpair": (53, 199)}  # connected to each other; others could reach any socket in the file system
 OWN = {"kill": (62, 129), "tgkill": (234, 131)}  # to itself alone
-CLONE, SECCOMP = (56, 220), (317, 277)
+CLONE, SECCOMP, IOCTL = (56, 220), (317, 277), (16, 29)
+ATTRIBUTES = 0x40086602, 0x40046602, 0x401C5820  # what ioctl changes of files that are open to be read
 CLONE_THREAD = 0x10000
 QUIET = 1 | 4  # what is refused is not for the log of the host
 ALLOW, EPERM, ENOSYS = 0x7FFF0000, 0x50001, 0x50026
@@ -127,6 +128,10 @@ def refuse(call):
     for numbers in STREAMS.values():
         text += op(0x15, numbers[which], 0, 7) + op(0x20, 16) + op(0x15, 1, 0, 4)  # of the family unix,
         text += op(0x20, 24) + op(0x54, 15) + op(0x15, 1, 0, 1) + op(0x06, ALLOW) + op(0x06, EPERM)  # and streams
+    text += op(0x15, IOCTL[which], 0, 2 + 2 * len(ATTRIBUTES)) + op(0x20, 24)
+    for value in ATTRIBUTES:
+        text += op(0x15, value, 0, 1) + op(0x06, EPERM)
+    text += op(0x06, ALLOW)  # of ioctl, and then of all else
     text += op(0x06, ALLOW)
     text = ctypes.create_string_buffer(text, len(text))
     if ask(call, SECCOMP[which], 1, 1, struct.pack("HP", len(text) // 8, ctypes.addressof(text))):  # for all threads

@@ -1,6 +1,6 @@
 # What code over data tries once it has every builtin: result_rows has what came of each.
 # OUTSIDE is a directory that it may not touch, and PID a process of somebody else.
-import ctypes, mmap, os, signal, socket, subprocess, threading, _thread
+import ctypes, fcntl, mmap, os, signal, socket, struct, subprocess, threading, _thread
 
 X86 = os.uname().machine == "x86_64"
 libc = ctypes.CDLL(None, use_errno=True)
@@ -69,6 +69,11 @@ def read(path):
         return f.read(1)
 
 
+def attributes(path):
+    with open(path, "rb") as f:
+        fcntl.ioctl(f, 0x40086602, struct.pack("l", 0x40))
+
+
 def write(path, mode="w"):
     with open(path, mode) as f:
         f.write("x")
@@ -93,6 +98,7 @@ PROCESSES = {
     "netlink": lambda: socket.socket(socket.AF_NETLINK, socket.SOCK_RAW).close(),
     "memory file": lambda: os.close(os.memfd_create("x")),
     "mode of the table": lambda: os.chmod(TABLE, 0o600),
+    "attributes of the table": lambda: attributes(TABLE),
     "shared memory": lambda: raw(29, 194, 0, 4096, 0o1600),
 }
 FILES = {
