@@ -89,7 +89,7 @@ cat
 		"own interpreter": `printf '#!/usr/bin/mkdir /workspace/mark\n' > s; chmod 755 s; ./s`,
 		"os.system":       python(`import os; os.system("` + mark + `")`),
 		"subprocess":      python(`import subprocess; subprocess.run(` + argv + `)`),
-		"posix_spawn":     python(`import os; os.posix_spawn("/usr/bin/mkdir", ` + argv + `, {})`),
+		"posix_spawn":     python(`import os; os.waitpid(os.posix_spawn("/usr/bin/mkdir", ` + argv + `, {}), 0)`),
 		"execve":          python(`import os; os.execv("/usr/bin/mkdir", ` + argv + `)`),
 		"raw execveat":    python(`import ctypes, os; a = (ctypes.c_char_p * 3)(b"mkdir", b"/workspace/mark", None); n = 322 if os.uname().machine == "x86_64" else 281; ctypes.CDLL(None).syscall(n, os.open("/usr/bin/mkdir", os.O_PATH), b"", a, None, 0x1000)`),
 		"memory file":     python(`import os; f = os.memfd_create("x"); os.write(f, open("/usr/bin/mkdir", "rb").read()); os.execv("/proc/self/fd/%d" % f, ` + argv + `)`),
