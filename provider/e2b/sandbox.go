@@ -142,6 +142,7 @@ func (s *sandbox) inside(ctx context.Context) (*guest.Conn, error) {
 	if conn, err := s.now(); conn != nil || err != nil {
 		return conn, err
 	}
+	s.p.caller.close() // what broke the last connection may have broken those that wait to be used
 	if err := s.enter(ctx, false); err != nil {
 		if cove.ReasonOf(err) == cove.ReasonNodeLost {
 			s.die()
