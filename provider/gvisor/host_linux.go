@@ -71,7 +71,7 @@ func openHost(cfg Config) (*hostSide, error) {
 	h.roots = &roots{dir: filepath.Join(cfg.Dir, rootsDir), agent: agent, hash: hex.EncodeToString(sum[:])}
 	h.roots.seen = h.roots.dir
 	if userns.CanLease() {
-		if h.leases, err = userns.OpenMachine("", leased); err != nil {
+		if h.leases, err = userns.OpenMachine(""); err != nil {
 			return nil, unkept(err)
 		}
 		if h.roots.seen, err = h.roots.expose(); err != nil {
@@ -92,10 +92,6 @@ func openHost(cfg Config) (*hostSide, error) {
 	}
 	return h, nil
 }
-
-// leased is how many users of the host a sandbox has: one is gVisor, and the other
-// who owns what its programs make in volumes.
-const leased = 2
 
 // groupName is the name of the control groups of one directory.
 func groupName(dir string) string {

@@ -100,20 +100,16 @@ func (h *hostSide) lease(p *plan) (holder *os.File, err error) {
 	if errors.Is(err, userns.ErrNoUsers) {
 		return nil, cove.Wrap(cove.Exhausted, err, "there is no user left for another sandbox").Reason(cove.ReasonCapacity)
 	}
-	if err == nil {
-		p.lease = lease
-		holder, err = lease.Holder()
-		err = errors.Join(err, lease.Release())
-	}
 	if err != nil {
 		return nil, unkept(err)
 	}
-	return holder, nil
+	p.lease = lease
+	return lease.File(), nil
 }
 
 // unkept says that users cannot be handed out.
 func unkept(err error) error {
-	return cove.Wrap(cove.Unavailable, err, "the users of sandboxes cannot be kept apart").Remedy("let root write to %s", filepath.Dir(userns.MachineFile))
+	return cove.Wrap(cove.Unavailable, err, "the users of sandboxes cannot be kept apart").Remedy("let root write to %s", filepath.Dir(userns.MachineDir))
 }
 
 // furnish gives the sandbox its room for files. Nobody may have used it yet.

@@ -135,7 +135,7 @@ func unleased(err error) error {
 	if errors.Is(err, userns.ErrNoUsers) {
 		return cove.Wrap(cove.Exhausted, err, "there is no user left for another sandbox").Reason(cove.ReasonCapacity)
 	}
-	return cove.Wrap(cove.Unavailable, err, "the users of sandboxes cannot be kept apart").Remedy("let root write to %s", filepath.Dir(userns.MachineFile))
+	return cove.Wrap(cove.Unavailable, err, "the users of sandboxes cannot be kept apart").Remedy("let root write to %s", filepath.Dir(userns.MachineDir))
 }
 
 // openGroup makes the control group and opens what lets a process into it.

@@ -38,7 +38,7 @@ func TestConfig(t *testing.T) {
 	cfg = config(t.TempDir())
 	cfg.Users = filepath.Join(file, "users")
 	unready(t, cfg, "users")
-	cfg.Users = t.TempDir() // no file, and none can be made in its place
+	cfg.Users = file // no directory
 	unready(t, cfg, "users")
 }
 

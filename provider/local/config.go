@@ -19,7 +19,7 @@ type Config struct {
 	// alive. It is started from this executable, which must call [Main]. It has no
 	// effect with Once.
 	Keeper bool
-	// Users is the file that says which users of the host are taken; "" is one
+	// Users is the directory that says which users of the host are taken; "" is one
 	// for the whole machine. Only root needs it.
 	Users string
 	// Around is the name of the control group around those of all providers, and Together

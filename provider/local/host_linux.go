@@ -71,7 +71,7 @@ func openHost(cfg Config) (_ *hostSide, err error) {
 		go func() { _, _ = h.control() }() // which takes as long as all else before the first sandbox
 	}
 	if h.become = userns.CanLease(); h.become {
-		if h.leases, err = userns.OpenMachine(cfg.Users, 1); err != nil {
+		if h.leases, err = userns.OpenMachine(cfg.Users); err != nil {
 			return nil, cove.Wrap(cove.Unavailable, err, "the users of sandboxes cannot be kept apart").Remedy("let root write to /run/cove")
 		}
 	}

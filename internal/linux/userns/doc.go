@@ -6,5 +6,5 @@
 // to forbid it. The package must not keep namespaces open, but for what [New]
 // returns, or change settings; remedies are for people to apply.
 //
-// Minimum kernel: Linux 3.8 for the namespaces, 3.15 for [Leases].
+// Minimum kernel: Linux 3.8 for the namespaces.
 package userns

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -23,9 +22,9 @@ func hold([]string) error {
 	return err
 }
 
-// take leases all that is left of ten users and tells how many.
+// take leases all that is left of twenty users and tells how many leases.
 func take(args []string) error {
-	leases, err := userns.OpenLeases(userns.LeaseConfig{File: args[0], Count: 10})
+	leases, err := userns.OpenLeases(userns.LeaseConfig{Dir: args[0], Count: 20})
 	if err != nil {
 		return err
 	}
@@ -41,7 +40,7 @@ func take(args []string) error {
 
 func open(t *testing.T, cfg userns.LeaseConfig) *userns.Leases {
 	t.Helper()
-	cfg.File = filepath.Join(t.TempDir(), "users")
+	cfg.Dir = t.TempDir()
 	l, err := userns.OpenLeases(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -51,7 +50,7 @@ func open(t *testing.T, cfg userns.LeaseConfig) *userns.Leases {
 
 func TestLeases(t *testing.T) {
 	linuxtest.NoLeaks(t, "")
-	l := open(t, userns.LeaseConfig{First: 300000, Count: 103, Size: 10})
+	l := open(t, userns.LeaseConfig{First: 300000, Count: 21})
 	var mu sync.Mutex
 	held := map[uint32]*userns.Lease{}
 	var wg sync.WaitGroup
@@ -64,7 +63,7 @@ func TestLeases(t *testing.T) {
 			case errors.Is(err, userns.ErrNoUsers):
 			case err != nil:
 				t.Error(err)
-			case held[lease.First] != nil || lease.First < 300000 || lease.First >= 300100 || lease.First%10 != 0 || lease.Count != 10:
+			case held[lease.First] != nil || lease.First < 300000 || lease.First >= 300020 || lease.First%2 != 0:
 				t.Errorf("leased %+v", lease)
 			default:
 				held[lease.First] = lease
@@ -75,14 +74,14 @@ func TestLeases(t *testing.T) {
 	if len(held) != 10 {
 		t.Fatalf("%d leases, want 10", len(held))
 	}
-	if err := held[300050].Release(); err != nil {
+	if err := held[300010].Release(); err != nil {
 		t.Fatal(err)
 	}
 	again, err := l.Take()
-	if err != nil || again.First != 300050 {
+	if err != nil || again.First != 300010 {
 		t.Fatalf("leased %+v %v, want the one that is free", again, err)
 	}
-	held[300050] = again
+	held[300010] = again
 	for _, lease := range held {
 		if err := lease.Release(); err != nil {
 			t.Error(err)
@@ -100,7 +99,7 @@ func TestUsersAreNotReusedAtOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if seen[lease.First] || lease.First < 200000 || lease.First >= 300000 || lease.Count != 1 {
+		if seen[lease.First] || lease.First < 200000 || lease.First >= 300000 {
 			t.Errorf("leased %+v", lease)
 		}
 		seen[lease.First] = true
@@ -113,8 +112,8 @@ func TestUsersAreNotReusedAtOnce(t *testing.T) {
 // TestLeaseOutlivesProcess lets another process hold a lease with us.
 func TestLeaseOutlivesProcess(t *testing.T) {
 	linuxtest.NoLeaks(t, "")
-	file := filepath.Join(t.TempDir(), "users")
-	l, err := userns.OpenLeases(userns.LeaseConfig{File: file, Count: 10})
+	dir := t.TempDir()
+	l, err := userns.OpenLeases(userns.LeaseConfig{Dir: dir, Count: 20})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,8 +123,8 @@ func TestLeaseOutlivesProcess(t *testing.T) {
 	}
 	free := func(want string) {
 		t.Helper()
-		if got := linuxtest.OK(t, linuxtest.Child{Name: "take", Args: []string{file}}); got != want {
-			t.Errorf("another process finds %s free users, want %s", got, want)
+		if got := linuxtest.OK(t, linuxtest.Child{Name: "take", Args: []string{dir}}); got != want {
+			t.Errorf("another process finds %s free leases, want %s", got, want)
 		}
 	}
 	free("9")
@@ -155,72 +154,84 @@ func TestLeaseOutlivesProcess(t *testing.T) {
 	free("10")
 }
 
-// TestLeasesOfTwoSizesShareAFile has sandboxes of two kinds on one machine.
-func TestLeasesOfTwoSizesShareAFile(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "users")
-	seen := map[uint32]bool{}
-	for size, want := range map[uint32]int{1: 4, 2: 3} {
-		l, err := userns.OpenLeases(userns.LeaseConfig{File: file, First: 300000, Count: 10, Size: size})
+// TestFewFilesOfLeases hands out many leases one after the other, for which there are
+// few files, and then more at once than there are in turn.
+func TestFewFilesOfLeases(t *testing.T) {
+	dir := t.TempDir()
+	l, err := userns.OpenLeases(userns.LeaseConfig{Dir: dir, Count: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Turn(3)
+	for range 7 {
+		lease, err := l.Take()
 		if err != nil {
 			t.Fatal(err)
 		}
-		for range want {
-			lease, err := l.Take()
-			if errors.Is(err, userns.ErrNoUsers) {
-				continue // what is left lies apart
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = lease.Release() })
-			for id := range lease.Count {
-				if id += lease.First; seen[id] {
-					t.Errorf("user %d is leased twice", id)
-				}
-				seen[id] = true
-			}
+		if err := lease.Release(); err != nil {
+			t.Fatal(err)
 		}
+	}
+	if files, err := os.ReadDir(dir); len(files) != 3 || err != nil {
+		t.Errorf("%d files for three leases in turn, %v", len(files), err)
+	}
+	seen := map[uint32]bool{}
+	for range 5 {
+		lease, err := l.Take()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = lease.Release() })
+		seen[lease.First] = true
+	}
+	if _, err := l.Take(); len(seen) != 5 || !errors.Is(err, userns.ErrNoUsers) {
+		t.Errorf("leased are %v, and then %v", seen, err)
 	}
 }
 
-// TestHolderKeepsALease has a lease outlive who took it by a file that nobody can
-// write to.
-func TestHolderKeepsALease(t *testing.T) {
-	l := open(t, userns.LeaseConfig{Count: 1})
-	lease, err := l.Take()
+// TestLeasesCannotBeWrittenTo has who holds a lease find nothing in it, and leave nothing.
+func TestLeasesCannotBeWrittenTo(t *testing.T) {
+	lease, err := open(t, userns.LeaseConfig{}).Take()
 	if err != nil {
 		t.Fatal(err)
 	}
-	holder, err := lease.Holder()
+	defer func() { _ = lease.Release() }()
+	if _, err := lease.File().WriteString("x"); err == nil {
+		t.Error("what holds a lease can be written to")
+	}
+	if text, err := io.ReadAll(lease.File()); len(text) != 0 || err != nil {
+		t.Errorf("what holds a lease has %q in it, %v", text, err)
+	}
+}
+
+// TestLeasesDoNotShow reads the kernel's list of locks as sandboxes do, which see those of
+// open file descriptions whoever holds them.
+func TestLeasesDoNotShow(t *testing.T) {
+	lease, err := open(t, userns.LeaseConfig{}).Take()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := lease.Release(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := l.Take(); !errors.Is(err, userns.ErrNoUsers) {
-		t.Errorf("what a holder has is leased again: %v", err)
-	}
-	if _, err := holder.WriteString("x"); err == nil {
-		t.Error("a holder can be written to")
-	}
-	if err := holder.Close(); err != nil {
-		t.Fatal(err)
-	}
-	again, err := l.Take()
+	defer func() { _ = lease.Release() }()
+	conn, err := lease.File().SyscallConn()
 	if err != nil {
-		t.Fatal("what nobody holds is not leased:", err)
+		t.Fatal(err)
 	}
-	_ = again.Release()
+	var text []byte
+	if ctl := conn.Control(func(fd uintptr) { text, err = os.ReadFile(fmt.Sprintf("/proc/self/fdinfo/%d", fd)) }); ctl != nil || err != nil {
+		t.Fatal(ctl, err)
+	}
+	if !strings.Contains(string(text), " FLOCK ") || strings.Contains(string(text), " OFDLCK ") {
+		t.Errorf("a lease is these locks:\n%s", text)
+	}
 }
 
 func TestLeaseErrors(t *testing.T) {
-	for _, cfg := range []userns.LeaseConfig{{First: 1000}, {First: 1 << 31, Count: 1 << 31}, {Count: 5, Size: 6}} {
+	for _, cfg := range []userns.LeaseConfig{{First: 1000}, {First: 1 << 31, Count: 1 << 31}, {Count: 1}} {
 		if _, err := userns.OpenLeases(cfg); err == nil || !strings.Contains(err.Error(), "65536 or above") {
 			t.Errorf("%+v: %v", cfg, err)
 		}
 	}
-	l, err := userns.OpenLeases(userns.LeaseConfig{File: t.TempDir() + "/none/users"})
+	l, err := userns.OpenLeases(userns.LeaseConfig{Dir: t.TempDir() + "/none"})
 	if err != nil {
 		t.Fatal(err)
 	}

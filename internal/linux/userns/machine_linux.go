@@ -2,7 +2,6 @@ package userns
 
 import (
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -18,19 +17,19 @@ const (
 	EndOfUsers = FirstUser + 100_000
 )
 
-// MachineFile is one file for all providers of a machine.
-const MachineFile = "/run/cove/users"
+// MachineDir is one directory for all providers of a machine.
+const MachineDir = "/run/cove/leases"
 
-// OpenMachine returns the leases that all providers of this machine share, of so many
-// users each; "" is [MachineFile].
-func OpenMachine(file string, size uint32) (*Leases, error) {
-	if file == "" {
-		file = MachineFile
+// OpenMachine returns the leases that all providers of this machine share; "" is
+// [MachineDir].
+func OpenMachine(dir string) (*Leases, error) {
+	if dir == "" {
+		dir = MachineDir
 	}
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	return OpenLeases(LeaseConfig{File: file, First: FirstUser, Count: EndOfUsers - FirstUser, Size: size})
+	return OpenLeases(LeaseConfig{Dir: dir, First: FirstUser, Count: EndOfUsers - FirstUser})
 }
 
 // CanLease reports whether we are root in a place with users to give away.
