@@ -147,7 +147,7 @@ var allowed = map[string][]string{
 	"internal/daemon": {
 		"", "client", "engine", "provider/all", "provider/fake", "provider/providertest/escape", "store/memory", "store/redis", "store/sqlite",
 		"internal/analyze", "internal/archive", "internal/artifact", "internal/audit", "internal/auth", "internal/bucket", "internal/cluster", "internal/config", "internal/console", "internal/hostpath", "internal/httpapi", "internal/intake", "internal/kernel", "internal/measure", "internal/policy", "internal/preview",
-		"internal/chat", "internal/chat/openai", "internal/datarun", "internal/dataset", "internal/duckdb", "internal/duckexe",
+		"internal/chat", "internal/chat/openai", "internal/datarun", "internal/dataset", "internal/duckdb", "internal/duckexe", "internal/flock",
 		"internal/rootfs", "internal/rootfs/*", "internal/scope",
 		"internal/e2bapi", "internal/mcpserver", "internal/msbapi",
 		"internal/telemetry", "internal/ticket", "internal/volume", "internal/wire",

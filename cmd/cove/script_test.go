@@ -107,8 +107,7 @@ func serving(home string) (holder, bool) {
 		return holder{}, false
 	}
 	defer func() { _ = f.Close() }()
-	look := unix.Flock_t{Type: unix.F_WRLCK}
-	if unix.FcntlFlock(f.Fd(), unix.F_OFD_GETLK, &look) != nil || look.Type == unix.F_UNLCK {
+	if unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB) != unix.EWOULDBLOCK {
 		return holder{}, false
 	}
 	var h holder

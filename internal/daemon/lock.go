@@ -10,9 +10,8 @@ import (
 	"os"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/flock"
 )
 
 // Holder is who serves a COVE_HOME, as its lock file says.
@@ -42,9 +41,9 @@ func (h Holder) howToStop() string {
 	return fmt.Sprintf(" with kill %d", h.PID)
 }
 
-// lock is an exclusive lock on a file, of the kind that belongs to an open file
-// and not to a process. The kernel gives it back when the process ends, however
-// it ends; and unlike with flock, one can look at it without touching it.
+// lock is an exclusive lock on a file. The kernel gives it back when the process ends,
+// however it ends. Sandboxes do not see it, as they would see locks of open file
+// descriptions, which one could look at without touching them.
 type lock struct{ file *os.File }
 
 // errHeld says that another process has the lock.
@@ -56,11 +55,11 @@ func takeLock(path string) (*lock, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_WRLCK})
-	if err == nil {
+	ok, err := flock.Try(f, flock.Exclusive)
+	if ok {
 		return &lock{file: f}, nil
 	}
-	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES) {
+	if err == nil {
 		err = errHeld
 	}
 	return nil, errors.Join(err, f.Close())
@@ -121,11 +120,11 @@ func (h Home) WhoServes() (Holder, bool, error) {
 		return Holder{}, false, homeError(h.dir, err)
 	}
 	defer func() { _ = f.Close() }()
-	look := unix.Flock_t{Type: unix.F_WRLCK}
-	if err := unix.FcntlFlock(f.Fd(), unix.F_OFD_GETLK, &look); err != nil {
+	free, err := flock.Try(f, flock.Shared) // so that two who look do not see each other
+	if err != nil {
 		return Holder{}, false, homeError(h.dir, err)
 	}
-	if look.Type == unix.F_UNLCK {
+	if free {
 		return Holder{}, false, nil
 	}
 	data, err := io.ReadAll(io.LimitReader(f, 64<<10))
@@ -138,9 +137,10 @@ func (h Home) WhoServes() (Holder, bool, error) {
 }
 
 // takeHome makes this process the one that serves a COVE_HOME. Within wait it
-// tries again, for a predecessor that is just ending.
+// tries again, for a predecessor that is just ending, and always for a moment, since
+// who looks whether anybody serves holds the lock meanwhile.
 func (h Home) takeHome(ctx context.Context, wait time.Duration) (*lock, error) {
-	limited, cancel := context.WithTimeout(ctx, wait)
+	limited, cancel := context.WithTimeout(ctx, max(wait, 5*retryEvery))
 	defer cancel()
 	l, err := awaitLock(limited, h.lockFile())
 	switch {

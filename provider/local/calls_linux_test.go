@@ -38,7 +38,7 @@ func TestConfig(t *testing.T) {
 	cfg = config(t.TempDir())
 	cfg.Users = filepath.Join(file, "users")
 	unready(t, cfg, "users")
-	cfg.Users = file // no directory
+	cfg.Users = "/proc" // in which no file can be made
 	unready(t, cfg, "users")
 }
 

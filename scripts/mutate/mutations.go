@@ -66,6 +66,11 @@ var mutations = []mutation{
 		"./provider/local", "TestConformance/escape",
 	},
 	{
+		"leases that do not show", "internal/linux/userns/lease_linux.go",
+		"unix.Flock(int(fd), unix.LOCK_EX|unix.LOCK_NB)", "unix.FcntlFlock(fd, unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_RDLCK})",
+		"./internal/linux/userns", "TestLeasesDoNotShow",
+	},
+	{
 		"the users of a gVisor sandbox", "provider/gvisor/host_linux.go",
 		"if userns.CanLease() {", "if false {",
 		"./provider/gvisor", "TestNeighboursAreDifferentUsersOfTheHost",

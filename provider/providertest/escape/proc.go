@@ -46,11 +46,24 @@ func sharedNamespaces(ctx context.Context, r *round) verdict {
 	return v
 }
 
-// machineTold compares what a kernel of the sandbox's own says with the host's.
+// lockFact begins what a program tells of a lock: by the file, as the kernel names it.
+const lockFact = "lock "
+
+// machineTold compares what a kernel of the sandbox's own says with the host's, and locks
+// of others that were seen with those that we hold, such as for each sandbox.
 func machineTold(ctx context.Context, r *round) verdict {
 	v, facts := r.attack(ctx, "proc_machine")
 	if !v.held {
 		return v
+	}
+	locks, _ := filepath.Glob("/proc/self/fdinfo/*")
+	for _, name := range locks {
+		held, _ := os.ReadFile(name) // nothing if it was closed
+		for _, fact := range facts {
+			if file, ok := strings.CutPrefix(fact, lockFact); ok && strings.Contains(string(held), " "+file+" ") {
+				return breach("read in /proc/locks that Cove has file " + clip(file) + " locked")
+			}
+		}
 	}
 	return v.also(same(facts))
 }

@@ -10,7 +10,6 @@ import pathlib
 import shutil
 import signal
 import socket
-import struct
 import tempfile
 import threading
 import time
@@ -32,7 +31,7 @@ class Dying(threading.Thread):
         self._lock = open(home + "/cove.lock", "w")
         self._lock.write(json.dumps({"pid": NOBODY, "on_demand": True, "address": f"unix://{home}/cove.sock"}))
         self._lock.flush()
-        fcntl.fcntl(self._lock, fcntl.F_OFD_SETLK, struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(home + "/cove.sock")
         self._listener.listen()
