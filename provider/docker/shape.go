@@ -123,7 +123,7 @@ func (p *Provider) host(f *facts, s shape, workspace string, volumes []cove.Volu
 		{Name: "core", Soft: 1, Hard: 1}, // with 0 a handler of the host would still be started for a crash
 	}
 	if f.bounds.Boundary == cove.BoundaryNamespaces { // as netns.Narrow
-		h.Sysctls["net.core.somaxconn"], h.Sysctls["net.ipv4.tcp_max_tw_buckets"] = "128", "16384"
+		h.Sysctls["net.core.somaxconn"], h.Sysctls["net.ipv4.tcp_max_tw_buckets"], h.Sysctls["net.ipv4.tcp_rmem"] = "128", "16384", "4096 8192 65536"
 	}
 	if s.open {
 		h.NetworkMode, h.DNS = "", nil // the engine's own

@@ -44,16 +44,20 @@ func Loopback() error {
 
 // Settings of a namespace. How many connections may wait for one who listens was the
 // kernel's own default for decades; what waits is charged to nobody. The other bounds the
-// notes that the kernel keeps of connections that were closed.
+// notes that the kernel keeps of connections that were closed, what one that nobody has
+// accepted can queue (65,536 bytes are for those that somebody reads from), and what a
+// socket keeps of options.
 var settings = []struct{ name, value string }{
 	{"sys/net/core/somaxconn", "128"},
 	{"sys/net/ipv4/tcp_max_tw_buckets", "16384"},
+	{"sys/net/ipv4/tcp_rmem", "4096 8192 65536"},
+	{"sys/net/core/optmem_max", "8192"}, // of the whole machine before Linux 6.7: not there
 }
 
 // Narrow has the namespace of the calling thread keep less of connections that nobody
 // uses. Proc is a descriptor of a /proc, or AT_FDCWD for that of the caller. It needs
 // CAP_NET_ADMIN there. Where /proc/sys cannot be written to, as in most containers,
-// everything stays as it is.
+// everything stays as it is, and so does what the kernel has for the whole machine only.
 func Narrow(proc int) error {
 	for _, s := range settings {
 		name := s.name
@@ -62,7 +66,7 @@ func Narrow(proc int) error {
 		}
 		fd, err := unix.Openat(proc, name, unix.O_WRONLY|unix.O_CLOEXEC, 0)
 		if err == unix.EROFS || err == unix.ENOENT {
-			return nil
+			continue
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)

@@ -128,6 +128,7 @@ const (
 	tcpRepairWindow = 29
 	tcpAddKey       = 38 // TCP_AO_ADD_KEY
 	tcpLastOfKeys   = 42 // TCP_AO_REPAIR
+	ipv6FlowLabel   = 32 // IPV6_FLOWLABEL_MGR
 )
 
 // unchargedOptions keep memory of the kernel that no control group is charged for, or
@@ -142,6 +143,19 @@ func unchargedOptions() []uint32 {
 	}
 	return all
 }
+
+// multicast are the options that join a group or list its senders, of IPv4 and IPv6 alike.
+var multicast = []uint32{unix.MCAST_JOIN_GROUP, unix.MCAST_JOIN_SOURCE_GROUP, unix.MCAST_MSFILTER}
+
+// unchargedOptions4 and unchargedOptions6 keep such memory by options of an address
+// family: memberships of groups, headers of packets, and flow labels, of which the whole
+// machine has one pool.
+var (
+	unchargedOptions4 = append([]uint32{unix.IP_ADD_MEMBERSHIP, unix.IP_ADD_SOURCE_MEMBERSHIP, unix.IP_MSFILTER}, multicast...)
+	unchargedOptions6 = append([]uint32{
+		unix.IPV6_2292PKTOPTIONS, unix.IPV6_JOIN_GROUP, unix.IPV6_JOIN_ANYCAST, ipv6FlowLabel, unix.IPV6_RTHDR,
+	}, multicast...)
+)
 
 // attachments give a socket a program, which takes room that the whole machine shares
 // (net.core.bpf_jit_limit).
@@ -184,7 +198,13 @@ func socketRules() []Rule {
 			Calls: []string{"setsockopt"},
 			Cases: []Case{
 				{When: []Check{{Arg: 1, In: []uint32{unix.IPPROTO_TCP}}, {Arg: 2, In: unchargedOptions()}}, Then: Fail(unix.ENOPROTOOPT)},
+				{When: []Check{{Arg: 1, In: []uint32{unix.IPPROTO_IP}}, {Arg: 2, In: unchargedOptions4}}, Then: Fail(unix.ENOPROTOOPT)},
+				{When: []Check{{Arg: 1, In: []uint32{unix.IPPROTO_IPV6}}, {Arg: 2, In: unchargedOptions6}}, Then: Fail(unix.ENOPROTOOPT)},
 				{When: []Check{{Arg: 1, In: []uint32{unix.SOL_SOCKET}}, {Arg: 2, In: attachments}}, Then: Fail(unix.ENOPROTOOPT)},
+				// What a connection that nobody accepted may queue is uncharged, and the
+				// bound of the namespace (netns.Narrow) does not hold for a size that a
+				// program asked for. The kernel, too, says nothing when it gives less.
+				{When: []Check{{Arg: 1, In: []uint32{unix.SOL_SOCKET}}, {Arg: 2, In: []uint32{unix.SO_RCVBUF, unix.SO_RCVBUFFORCE}}}, Then: Succeed},
 			},
 			Else: Allow,
 		},
