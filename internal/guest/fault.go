@@ -94,15 +94,15 @@ func excess(m *protocol.Message) error {
 	if err != nil {
 		return err
 	}
-	return TooMuch(x.Kind == protocol.Connections, x.Count, x.Most)
+	return TooMuch(x.Kind == protocol.Sockets, x.Count, x.Most)
 }
 
 // TooMuch is the error of a sandbox that was ended because its programs had the kernel
 // keep too many locks, or connections, which are charged to nobody.
-func TooMuch(connections bool, count, most uint64) error {
+func TooMuch(sockets bool, count, most uint64) error {
 	what := "file locks"
-	if connections {
-		what = "connections in its own network"
+	if sockets {
+		what = "connections and UDP sockets in its own network"
 	}
 	return cove.Errorf(cove.NotFound, "the sandbox was ended: it held %d %s, and the most is %d", count, what, most).
 		Reason(cove.ReasonKernelMemory).Remedy("open a new one; its files are gone unless they were kept")

@@ -40,7 +40,7 @@ func (m *made) lookAtKernel() error {
 	if !found {
 		return nil
 	}
-	return guest.TooMuch(e.Kind == uncharged.Connections, e.Count, e.Most)
+	return guest.TooMuch(e.Kind == uncharged.Sockets, e.Count, e.Most)
 }
 
 // watchOf opens the watch for the first process of a sandbox.

@@ -44,8 +44,8 @@ func (s *server) watchKernel() {
 // exceed ends everything, and tells the host why.
 func (s *server) exceed(e uncharged.Excess) {
 	x := protocol.Excess{Kind: protocol.Locks, Count: e.Count, Most: e.Most}
-	if e.Kind == uncharged.Connections {
-		x.Kind = protocol.Connections
+	if e.Kind == uncharged.Sockets {
+		x.Kind = protocol.Sockets
 	}
 	told := make(chan struct{})
 	go func() {

@@ -323,7 +323,7 @@ type ExcessKind byte
 // The kinds.
 const (
 	Locks ExcessKind = iota + 1
-	Connections
+	Sockets
 )
 
 // Encode returns the body of a message.
@@ -338,7 +338,7 @@ func (x Excess) Encode() []byte {
 // DecodeExcess is the inverse of [Excess.Encode].
 func DecodeExcess(b []byte) (Excess, error) {
 	d := NewDecoder(b)
-	x := Excess{Kind: ExcessKind(d.UpTo(uint64(Connections))), Count: d.Uint(), Most: d.Uint()} //nolint:gosec // bounded
+	x := Excess{Kind: ExcessKind(d.UpTo(uint64(Sockets))), Count: d.Uint(), Most: d.Uint()} //nolint:gosec // bounded
 	return x, d.End()
 }
 

@@ -37,7 +37,7 @@ func codecs() map[string]codec {
 		"accepted": of(protocol.Accepted{Address: [4]byte{127, 64, 0, 255}, Port: 443, Names: true}, protocol.DecodeAccepted),
 		"query":    of(protocol.Query{Address: [4]byte{127, 0, 0, 1}, Port: 40000, Packet: "\x00q"}, protocol.DecodeQuery),
 		"bound":    of(protocol.Bound{Memory: 1 << 40}, protocol.DecodeBound),
-		"excess":   of(protocol.Excess{Kind: protocol.Connections, Count: 1 << 40, Most: 8192}, protocol.DecodeExcess),
+		"excess":   of(protocol.Excess{Kind: protocol.Sockets, Count: 1 << 40, Most: 8192}, protocol.DecodeExcess),
 		"starved":  of(protocol.Exited{Status: 9, Starved: true}, protocol.DecodeExited),
 		"exited":   of(protocol.Exited{Status: 0x8b, CPU: 1 << 40, MaxRSS: 12}, protocol.DecodeExited),
 		"poke":     of(protocol.Poke{Program: 1 << 60, Signal: 64, Cols: 1, Rows: 65535}, protocol.DecodePoke),

@@ -1,6 +1,6 @@
 // Package uncharged counts what the kernel keeps for the programs of a sandbox
-// without charging it to a control group: locks of files, and connections that
-// nobody has accepted.
+// without charging it to a control group: locks of files, connections that nobody has
+// accepted, and sockets of UDP that have a port.
 //
 // To count locks holds up everybody on the machine who locks something, if only for
 // a moment. So it is done when the memory that the kernel cannot give back has grown

@@ -11,10 +11,11 @@ import (
 )
 
 // What the programs of one sandbox may hold. A lock is some 200 bytes of the
-// kernel's memory, and a connection that nobody accepted some 4 KiB.
+// kernel's memory, a connection that nobody accepted some 4 KiB without what it has
+// queued, and a UDP socket that shares its port some 2 KiB.
 const (
-	MostLocks       = 16_384
-	MostConnections = 8_192
+	MostLocks   = 16_384
+	MostSockets = 8_192
 )
 
 // Step is how much more memory the kernel must hold before locks are counted, and seldom
@@ -30,7 +31,7 @@ type Kind byte
 // The kinds.
 const (
 	Locks Kind = iota + 1
-	Connections
+	Sockets
 )
 
 // Excess is more than there may be.
@@ -85,12 +86,12 @@ func (w *Watch) Close() {
 	}
 }
 
-// Look returns what there is too much of. Connections are counted every time, which
+// Look returns what there is too much of. Sockets are counted every time, which
 // holds up nobody; locks when the kernel holds more than it did, and now and then, since
 // somebody else may have given back meanwhile what was taken here.
 func (w *Watch) Look() (e Excess, found bool) {
-	if n := w.connections(); n > MostConnections {
-		return Excess{Connections, n, MostConnections}, true
+	if n := w.inUse(); n > MostSockets {
+		return Excess{Sockets, n, MostSockets}, true
 	}
 	held := w.held()
 	w.base = min(w.base, held)
@@ -110,12 +111,14 @@ func (w *Watch) held() uint64 {
 	return number(w.read(w.memory, 0), "SUnreclaim:") << 10
 }
 
-// connections counts sockets of TCP in every state, whoever accepted them.
-func (w *Watch) connections() uint64 {
+// inUse counts sockets of TCP in every state, whoever accepted them, and those of UDP
+// that have a port.
+func (w *Watch) inUse() uint64 {
 	n := uint64(0)
-	for i, key := range []string{"TCP: inuse", "TCP6: inuse"} {
+	for i, keys := range [][2]string{{"TCP: inuse", "UDP: inuse"}, {"TCP6: inuse", "UDP6: inuse"}} {
 		if w.sockets[i] >= 0 {
-			n += number(w.read(w.sockets[i], 0), key)
+			text := w.read(w.sockets[i], 0)
+			n += number(text, keys[0]) + number(text, keys[1])
 		}
 	}
 	return n

@@ -3,6 +3,7 @@
 package uncharged_test
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -18,7 +19,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	linuxtest.Main(m, map[string]linuxtest.Func{"connections": connections})
+	linuxtest.Main(m, map[string]linuxtest.Func{"connections": connections, "datagrams": datagrams})
 }
 
 func open(t *testing.T) *uncharged.Watch {
@@ -100,7 +101,7 @@ func connections([]string) error {
 		return fmt.Errorf("before there are any: %+v", e)
 	}
 	const each = 100
-	for made := 0; made <= uncharged.MostConnections; made += each {
+	for made := 0; made <= uncharged.MostSockets; made += each {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			return err
@@ -114,8 +115,52 @@ func connections([]string) error {
 			_ = c.Close()
 		}
 	}
-	if e, found := w.Look(); !found || e.Kind != uncharged.Connections || e.Count <= e.Most {
+	if e, found := w.Look(); !found || e.Kind != uncharged.Sockets || e.Count <= e.Most {
 		return fmt.Errorf("too many connections: %+v, %t", e, found)
+	}
+	return nil
+}
+
+// TestDatagrams: sockets of UDP count together with connections, of both families.
+func TestDatagrams(t *testing.T) {
+	linuxtest.Need(t, netns.Probe())
+	linuxtest.OK(t, linuxtest.Child{Name: "datagrams", Clone: unix.CLONE_NEWNET, User: os.Geteuid() != 0})
+}
+
+func datagrams([]string) error {
+	if err := netns.Loopback(); err != nil {
+		return err
+	}
+	w, err := uncharged.Open("/proc", "/proc/self")
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	families := []struct {
+		family int
+		at     unix.Sockaddr
+	}{{unix.AF_INET, &unix.SockaddrInet4{Port: 4000}}, {unix.AF_INET6, &unix.SockaddrInet6{Port: 4001}}}
+	for made := 1; made <= uncharged.MostSockets; made++ {
+		if e, found := w.Look(); found && e.Kind == uncharged.Sockets { // locks are those of the whole machine here
+			return fmt.Errorf("with %d sockets: %+v", made, e)
+		}
+		of := families[made%len(families)]
+		fd, err := unix.Socket(of.family, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			return err
+		}
+		defer unix.Close(fd)
+		if err := errors.Join(unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1), unix.Bind(fd, of.at)); err != nil {
+			return err
+		}
+	}
+	if e, found := w.Look(); !found || e.Kind != uncharged.Sockets || e.Count != uncharged.MostSockets+1 {
+		return fmt.Errorf("too many sockets: %+v, %t", e, found)
 	}
 	return nil
 }
