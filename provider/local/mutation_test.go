@@ -25,7 +25,7 @@ import (
 // fell; with all of them in place they must not.
 func TestDefencesAreMissed(t *testing.T) {
 	for defence, attacks := range map[string][]string{
-		"filter":    {"keyrings", "userns_unshare", "calls_32bit", "kernel_lists", "filters_sockets", "filters_own", "file_locks", "core_dumps", "kernel_memory_hidden"},
+		"filter":    {"keyrings", "userns_unshare", "calls_32bit", "kernel_lists", "kernel_keys", "kernel_queues", "filters_sockets", "filters_own", "file_locks", "core_dumps", "kernel_memory_hidden"},
 		"processes": {"fork_bomb"},
 		"network":   {"host_loopback"},
 		"volumes":   {"volume_writes", "volume_links"},

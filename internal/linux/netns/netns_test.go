@@ -70,6 +70,48 @@ func narrow() error {
 			}
 		}
 	}
+	return queue()
+}
+
+// queue sends to connections that nobody accepts, and looks how much the kernel takes in
+// for each.
+func queue() error {
+	if unix.Access("/proc/sys/net/ipv4/tcp_rmem", unix.W_OK) == unix.EROFS {
+		return nil // nobody can bound it
+	}
+	const connections, most = 100, 16 << 10
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	data, all := make([]byte, 64<<10), 0
+	for range connections {
+		c, err := net.Dial("tcp4", l.Addr().String())
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		raw, err := c.(*net.TCPConn).SyscallConn()
+		if err != nil {
+			return err
+		}
+		if err := raw.Control(func(fd uintptr) {
+			n, left := 0, 0
+			if n, err = unix.Write(int(fd), data); err == nil { // Go's sockets do not wait
+				left, err = unix.IoctlGetInt(int(fd), unix.TIOCOUTQ)
+			}
+			all += n - left
+		}); err != nil {
+			return err
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if all > connections*most {
+		return fmt.Errorf("%d bytes are queued on %d connections that nobody accepts", all, connections)
+	}
 	return nil
 }
 

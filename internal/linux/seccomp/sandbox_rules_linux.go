@@ -157,9 +157,12 @@ var (
 	}, multicast...)
 )
 
-// attachments give a socket a program, which takes room that the whole machine shares
-// (net.core.bpf_jit_limit).
-var attachments = []uint32{unix.SO_ATTACH_FILTER, unix.SO_ATTACH_BPF, unix.SO_ATTACH_REUSEPORT_CBPF, unix.SO_ATTACH_REUSEPORT_EBPF}
+// unchargedSocketOptions give a socket a program, which takes room that the whole machine
+// shares (net.core.bpf_jit_limit), or have connections that nobody accepted queue as much
+// as they say (SO_RCVLOWAT).
+var unchargedSocketOptions = []uint32{
+	unix.SO_ATTACH_FILTER, unix.SO_ATTACH_BPF, unix.SO_ATTACH_REUSEPORT_CBPF, unix.SO_ATTACH_REUSEPORT_EBPF, unix.SO_RCVLOWAT,
+}
 
 func socketRules() []Rule {
 	return []Rule{
@@ -200,7 +203,7 @@ func socketRules() []Rule {
 				{When: []Check{{Arg: 1, In: []uint32{unix.IPPROTO_TCP}}, {Arg: 2, In: unchargedOptions()}}, Then: Fail(unix.ENOPROTOOPT)},
 				{When: []Check{{Arg: 1, In: []uint32{unix.IPPROTO_IP}}, {Arg: 2, In: unchargedOptions4}}, Then: Fail(unix.ENOPROTOOPT)},
 				{When: []Check{{Arg: 1, In: []uint32{unix.IPPROTO_IPV6}}, {Arg: 2, In: unchargedOptions6}}, Then: Fail(unix.ENOPROTOOPT)},
-				{When: []Check{{Arg: 1, In: []uint32{unix.SOL_SOCKET}}, {Arg: 2, In: attachments}}, Then: Fail(unix.ENOPROTOOPT)},
+				{When: []Check{{Arg: 1, In: []uint32{unix.SOL_SOCKET}}, {Arg: 2, In: unchargedSocketOptions}}, Then: Fail(unix.ENOPROTOOPT)},
 				// What a connection that nobody accepted may queue is uncharged, and the
 				// bound of the namespace (netns.Narrow) does not hold for a size that a
 				// program asked for. The kernel, too, says nothing when it gives less.

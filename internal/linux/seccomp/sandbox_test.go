@@ -95,6 +95,7 @@ func TestSandboxArguments(t *testing.T) {
 		{"setsockopt", noopt, []uint64{0, unix.IPPROTO_IPV6, unix.MCAST_JOIN_GROUP}},
 		{"setsockopt", noopt, []uint64{0, unix.IPPROTO_IPV6, unix.MCAST_JOIN_SOURCE_GROUP}},
 		{"setsockopt", noopt, []uint64{0, unix.IPPROTO_IPV6, unix.MCAST_MSFILTER}},
+		{"setsockopt", noopt, []uint64{0, unix.SOL_SOCKET, unix.SO_RCVLOWAT | high}},
 		{"setsockopt", pretend, []uint64{0, unix.SOL_SOCKET, unix.SO_RCVBUF}},
 		{"setsockopt", pretend, []uint64{0, unix.SOL_SOCKET | high, unix.SO_RCVBUFFORCE | high}},
 		{"setsockopt", ok, []uint64{0, unix.SOL_SOCKET, unix.SO_SNDBUF}},

@@ -116,6 +116,7 @@ func attackers() map[string]func(mission) verdict {
 
 		"kernel_lists":    keepLists,
 		"kernel_keys":     keepKeys,
+		"kernel_queues":   fillQueues,
 		"open_files":      tellFiles,
 		"huge_pages":      mapHugePages,
 		"filters_sockets": attachFilters,

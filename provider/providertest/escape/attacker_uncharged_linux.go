@@ -147,6 +147,7 @@ func keepKeys(m mission) verdict {
 		call{name: "TCP_AO_ADD_KEY", do: fill(addKey, added), twin: sys(unix.SYS_SETSOCKOPT, bad, unix.IPPROTO_TCP, addKey)},
 		call{name: "TCP_ULP", do: fill(unix.TCP_ULP, func(int) []byte { return []byte("tls") }), twin: sys(unix.SYS_SETSOCKOPT, bad, unix.IPPROTO_TCP, unix.TCP_ULP)},
 	)
+	keepOptions(&t)
 	return t.within(m)
 }
 

@@ -62,7 +62,7 @@ func TestNativeAttacks(t *testing.T) {
 		"calls_32bit", "calls_x32", "mount", "mount_new", "chroot", "file_handles", "io_uring", "bpf", "perf", "userfaultfd", "keyrings", "machine",
 		"terminal_input", "sockets_raw", "sockets_packet", "sockets_vsock", "sockets_alg", "sockets_rare", "host_loopback", "host_sockets",
 		"host_abstract_sockets", "metadata_addresses", "other_files", "other_processes", "other_memory", "fork_bomb", "survivors_sibling",
-		"zombie_bomb", "descriptor_bomb", "volume_remount", "volume_programs", "workspace_device", "kernel_lists", "kernel_keys", "open_files", "huge_pages",
+		"zombie_bomb", "descriptor_bomb", "volume_remount", "volume_programs", "workspace_device", "kernel_lists", "kernel_keys", "kernel_queues", "open_files", "huge_pages",
 	}
 	read, write := volume(t, bait), volume(t, bait)
 	mission, err := json.Marshal(map[string]any{
