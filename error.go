@@ -61,7 +61,7 @@ const (
 	ReasonWorkspaceFull    = "workspace_full"    // exhausted: no bytes or no files left
 	ReasonVolumeFull       = "volume_full"       // exhausted: a volume is over its limit
 	ReasonVolumeOverrun    = "volume_overrun"    // not_found: a volume that it could write to went over its limit
-	ReasonKernelMemory     = "kernel_memory"     // not_found, and conflict for what ran: its programs held more locks or connections than they may
+	ReasonKernelMemory     = "kernel_memory"     // not_found, and conflict for what ran: its programs held more locks or sockets than they may
 	ReasonQueueFull        = "queue_full"        // exhausted: too many callers wait already
 	ReasonTenantQuota      = "tenant_quota"      // exhausted: the tenant's own bound
 	ReasonTenantDisk       = "tenant_disk"       // exhausted: the tenant keeps as many bytes on the disk as it may

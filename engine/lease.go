@@ -251,7 +251,7 @@ func gone(s *cove.Session) error {
 		cove.ReasonSessionClosed:  "the session was closed",
 		cove.ReasonNodeLost:       "the session was lost: what held it is gone",
 		cove.ReasonVolumeOverrun:  "the session was ended: a volume that it could write to is over its limit, or has folders that nobody can look into",
-		cove.ReasonKernelMemory:   "the session was ended: its programs held more file locks or connections than they may",
+		cove.ReasonKernelMemory:   "the session was ended: its programs held more file locks, connections or UDP sockets than they may",
 	}[s.Cause]
 	if text == "" {
 		text = "the session has ended"
