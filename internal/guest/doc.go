@@ -56,7 +56,7 @@
 //	ping shutdown      –                       –
 //
 // Excess is of the agent, without a request: it ends the sandbox in this moment, since
-// its programs have the kernel keep more locks or connections than they may, and has
+// its programs have the kernel keep more locks or sockets than they may, and has
 // their number. An agent that was started with the word watch, or filter, sends it.
 //
 // The depth of a usage, if it has one, asks to count the files one by one.

@@ -97,7 +97,7 @@ func queue() error {
 			return err
 		}
 		if err := raw.Control(func(fd uintptr) {
-			n, left := 0, 0
+			var n, left int
 			if n, err = unix.Write(int(fd), data); err == nil { // Go's sockets do not wait
 				left, err = unix.IoctlGetInt(int(fd), unix.TIOCOUTQ)
 			}

@@ -37,8 +37,7 @@ func keepOptions(t *tally) {
 		return b
 	}
 	request := func(addresses ...[]byte) []byte { // struct group_req, group_source_req
-		b := make([]byte, 8)
-		binary.NativeEndian.PutUint32(b, lo)
+		b := slices.Concat(binary.NativeEndian.AppendUint32(nil, lo), []byte{0, 0, 0, 0})
 		for _, ip := range addresses {
 			b = append(b, address(ip)...)
 		}
