@@ -39,6 +39,24 @@ func LimitFilters(allThreads bool) error {
 	return err
 }
 
+// Last returns a program that also refuses further filters, as a kernel does that was
+// built without them: EINVAL.
+func Last(p Program) Program {
+	refuse := ret(Fail(unix.EINVAL))
+	const argument = 16 // where the first one begins
+	return append(Program{
+		load(0),
+		jump(unix.BPF_JEQ, unix.SYS_SECCOMP, 0, 3),
+		load(argument),
+		jump(unix.BPF_JEQ, unix.SECCOMP_SET_MODE_FILTER, 4, 0),
+		skip(4),
+		jump(unix.BPF_JEQ, unix.SYS_PRCTL, 0, 3),
+		load(argument),
+		jump(unix.BPF_JEQ, unix.PR_SET_SECCOMP, 0, 1),
+		refuse,
+	}, p...)
+}
+
 // filler is a filter of n instructions, of which one is ever carried out.
 func filler(n int) Program {
 	p := make(Program, n)

@@ -239,3 +239,35 @@ func TestSandboxDecidesAboutAll(t *testing.T) {
 		}
 	}
 }
+
+// TestLast: a program that is the last refuses filters, and answers all else as before.
+func TestLast(t *testing.T) {
+	prog, err := seccomp.Sandbox().Compile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := seccomp.Last(prog)
+	for _, c := range []struct {
+		number uint32
+		args   []uint64
+		own    bool
+	}{
+		{unix.SYS_SECCOMP, []uint64{unix.SECCOMP_SET_MODE_FILTER}, true},
+		{unix.SYS_SECCOMP, []uint64{unix.SECCOMP_SET_MODE_FILTER | high, unix.SECCOMP_FILTER_FLAG_TSYNC}, true},
+		{unix.SYS_SECCOMP, []uint64{unix.SECCOMP_GET_ACTION_AVAIL}, false},
+		{unix.SYS_PRCTL, []uint64{unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER}, true},
+		{unix.SYS_PRCTL, []uint64{unix.PR_SET_SECCOMP | high, unix.SECCOMP_MODE_FILTER}, true},
+		{unix.SYS_PRCTL, []uint64{unix.PR_GET_SECCOMP}, false},
+		{unix.SYS_READ, nil, false},
+		{unix.SYS_MOUNT, nil, false},
+	} {
+		want, _, err := answer(prog, here, c.number, c.args...)
+		if c.own {
+			want = seccomp.Fail(unix.EINVAL)
+		}
+		got, _, err2 := answer(last, here, c.number, c.args...)
+		if err != nil || err2 != nil || got != want {
+			t.Errorf("call %d %v: %#x, want %#x (%v, %v)", c.number, c.args, got, want, err, err2)
+		}
+	}
+}

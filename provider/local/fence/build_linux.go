@@ -344,7 +344,24 @@ func walls(executable int, layers, apart bool) landlock.Ruleset {
 // soloName is what argv[0] of a first process for one program is.
 const soloName = "cove-solo"
 
+// filterOf is the filter of a sandbox, whose programs get little room for more filters.
+// Without a spawner, which has used up the rest for all, that would take a process for
+// one program longer than all else: its program can install none.
+func (b *Builder) filterOf(o Order) (seccomp.Program, error) {
+	switch {
+	case len(b.filter) == 0 || b.limited:
+		return b.filter, nil
+	case o.Solo:
+		return seccomp.Last(b.filter), nil
+	}
+	return b.filter, seccomp.LimitFilters(false)
+}
+
 func (b *Builder) start(o Order, h Handles, trees forest) (initproc.Process, error) {
+	filter, err := b.filterOf(o)
+	if err != nil {
+		return initproc.Process{}, err
+	}
 	executable, argv, env := b.executable, b.plan.Argv, b.plan.Env
 	dir := "/" // where nobody wants to unmount anything
 	if o.Solo {
@@ -355,7 +372,7 @@ func (b *Builder) start(o Order, h Handles, trees forest) (initproc.Process, err
 		Files: []int{b.null, b.null, b.null, h.Link},
 		Proc:  b.plan.Proc, Tasks: h.Tasks, Group: h.Group, OwnGroups: b.plan.Groups,
 		Inside: b.plan.Inside, Outside: o.Outside, Become: b.plan.Become, ProcDir: b.proc,
-		Ruleset: -1, Filter: b.filter,
+		Ruleset: -1, Filter: filter,
 	}
 	if !b.plan.Become {
 		c.Outside = 0 // the root of the builder's own user namespace

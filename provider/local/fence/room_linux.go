@@ -9,7 +9,6 @@ import (
 	"github.com/cove-sandbox/cove/internal/linux/initproc"
 	"github.com/cove-sandbox/cove/internal/linux/mount"
 	"github.com/cove-sandbox/cove/internal/linux/netns"
-	"github.com/cove-sandbox/cove/internal/linux/seccomp"
 )
 
 // Room is a thread in namespaces of its own, with what every sandbox has and
@@ -27,12 +26,9 @@ type Room struct {
 // Begin starts the thread of a room, before there is a plan for it. Host and
 // network are those that the plan will have, and proc is a descriptor of /proc, or
 // AT_FDCWD; [Builder.Use] takes the room.
-func Begin(host string, network bool, proc int) *Room { return begin(host, network, true, proc) }
-
-// begin is Begin; with limit it also bounds the filters of what is started in the room.
-func begin(host string, network, limit bool, proc int) *Room {
+func Begin(host string, network bool, proc int) *Room {
 	r := &Room{work: make(chan func(error), 3)} // the root, what goes into it, and the order
-	go r.open(host, network, limit, proc)
+	go r.open(host, network, proc)
 	return r
 }
 
@@ -90,9 +86,7 @@ func (b *Builder) keep(r *Room) {
 	}
 }
 
-func (b *Builder) begin() *Room {
-	return b.settleIn(begin(b.plan.Host, b.plan.Network, len(b.filter) > 0 && !b.limited, b.proc))
-}
+func (b *Builder) begin() *Room { return b.settleIn(Begin(b.plan.Host, b.plan.Network, b.proc)) }
 
 // settleIn has the room get its root.
 func (b *Builder) settleIn(r *Room) *Room {
@@ -114,7 +108,7 @@ func (b *Builder) settleIn(r *Room) *Room {
 	return r
 }
 
-func (r *Room) open(host string, network, limit bool, proc int) {
+func (r *Room) open(host string, network bool, proc int) {
 	runtime.LockOSThread()
 	if unix.Gettid() == unix.Getpid() {
 		// The first thread of a process cannot end before the process: what it
@@ -122,16 +116,13 @@ func (r *Room) open(host string, network, limit bool, proc int) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			r.open(host, network, limit, proc)
+			r.open(host, network, proc)
 		}()
 		<-done
 		runtime.UnlockOSThread()
 		return
 	}
 	err := enter(host, network, proc)
-	if err == nil && limit {
-		err = seccomp.LimitFilters(false)
-	}
 	for f := range r.work {
 		f(err)
 	}
