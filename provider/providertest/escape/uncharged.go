@@ -25,7 +25,7 @@ func unchargedAttacks() []Attack {
 	files.own, files.armed, files.run = fewPIDs, true, countFiles
 	return []Attack{
 		lists, keys, files,
-		native("kernel_queues", "queue data on connections that nobody accepts, more than the kernel gives to one"),
+		kernel("kernel_queues", "queue data on connections that nobody accepts, more than the kernel gives to one"),
 		kernel("huge_pages", "take huge pages out of the reserve of the machine"),
 		kernel("filters_sockets", "attach programs to sockets, for which the whole machine has little room"),
 		kernel("filters_own", "install filters of system calls, for which the whole machine has little room"),
