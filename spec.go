@@ -100,7 +100,7 @@ type Workspace struct {
 	Moves bool `json:"moves,omitempty"`
 }
 
-// What the files of a sandbox may take where nobody says it.
+// What the files of a sandbox may take where no size is asked for.
 const (
 	usualWorkspace = 500 * MiB
 	mostTemp       = 256 * MiB

@@ -138,7 +138,7 @@ func TestSandboxLostWhileItRuns(t *testing.T) {
 		_, err := p.Processes(s.ID).Exec(t.Context(), cove.ExecRequest{Line: "true"})
 		wantCode(t, err, cove.Conflict, reason)
 		if cove.RemedyOf(err) == "" {
-			t.Errorf("nobody is told what to do: %v", err)
+			t.Errorf("the error has no remedy: %v", err)
 		}
 	}
 }
@@ -163,7 +163,7 @@ func TestSandboxThatHeldTooMuch(t *testing.T) {
 	_, err := boss.Sessions().Get(t.Context(), first.ID)
 	wantCode(t, err, cove.NotFound, cove.ReasonKernelMemory)
 	if !strings.Contains(cove.MessageOf(err), "locks") || cove.RemedyOf(err) == "" {
-		t.Errorf("nobody is told why: %v", err)
+		t.Errorf("the error has no reason: %v", err)
 	}
 	for ev, err := range boss.Admin().Events(t.Context(), cove.EventFilter{}) {
 		if err != nil {

@@ -86,7 +86,7 @@ func (e *Engine) resolve(p cove.Principal, asked cove.Spec) (cove.Spec, error) {
 	if s.Policy != "" && !slices.Contains(e.cfg.Policies, s.Policy) {
 		return s, cove.InvalidField("policy", "%.40q is unknown; use one of %s", s.Policy, strings.Join(e.cfg.Policies, ", "))
 	}
-	if err := e.cfg.keepsMeaning(s); err != nil {
+	if err := e.cfg.checkPolicy(s); err != nil {
 		return s, err
 	}
 	if s.Provider != "" && !slices.Contains(e.cfg.providerNames(), s.Provider) {
@@ -115,7 +115,7 @@ func (c Config) resources(s cove.Spec) cove.Resources {
 const leftForPrograms = 4
 
 // fitWorkspace makes a workspace in memory a part of the sandbox's memory: a size that
-// nobody asked for is half of it at most, and one that leaves too little is refused.
+// was not asked for is half of it at most, and one that leaves too little is refused.
 func fitWorkspace(s *cove.Spec, asked bool) error {
 	w, memory := &s.Workspace, s.Resources.Memory
 	if w.Kind == cove.WorkspaceDisk || memory == 0 {

@@ -54,7 +54,7 @@ func TestAVictimThatCannotBeStoppedIsPassedOver(t *testing.T) {
 }
 
 // TestWorkspaceIsPartOfMemory: a workspace in memory is in the one number that a
-// session counts for. A size that nobody asked for shrinks to half of that, and one
+// session counts for. A size that was not asked for shrinks to half of that, and one
 // that leaves programs too little is refused.
 func TestWorkspaceIsPartOfMemory(t *testing.T) {
 	p := openEngine(t, func(c *engine.Config) { c.MaxMemory, c.Defaults.Workspace.Size = 2*cove.GiB, 500*cove.MiB }).As(boss)
@@ -102,7 +102,7 @@ func TestWorkspaceIsPartOfMemory(t *testing.T) {
 }
 
 // TestSizesOfAProvider are what the operator says of it. They are in the spec, so that
-// admission and whoever looks see what is enforced.
+// admission and callers see what is enforced.
 func TestSizesOfAProvider(t *testing.T) {
 	p := openEngine(t, func(c *engine.Config) {
 		c.MaxMemory = 2 * cove.GiB
@@ -113,7 +113,7 @@ func TestSizesOfAProvider(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	if s := mustOpen(t, p, cove.Spec{Resources: cove.Resources{Memory: 64 * cove.MiB}}); s.Spec.Resources.Memory != 64*cove.MiB {
-		t.Errorf("one who asked has %s", s.Spec.Resources.Memory)
+		t.Errorf("a session that asked has %s", s.Spec.Resources.Memory)
 	}
 	if stats, err := p.Admin().Stats(t.Context()); err != nil || stats.MaxSessions != 8 {
 		t.Errorf("%d sessions of the default size fit, %v", stats.MaxSessions, err)

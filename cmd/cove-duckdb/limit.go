@@ -22,7 +22,7 @@ func settle() error {
 		}
 	}
 	// An image of the memory would be written to the workspace, or with 0 be given to a
-	// handler of the host. Who has a hard limit of 0 cannot have 1.
+	// handler of the host. A process with a hard limit of 0 cannot set 1.
 	var l unix.Rlimit
 	err := unix.Getrlimit(unix.RLIMIT_CORE, &l)
 	if err == nil {

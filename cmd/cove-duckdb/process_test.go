@@ -148,7 +148,7 @@ func TestTooManyWait(t *testing.T) {
 	}
 }
 
-// A crash of it starts no handler of the host, and it knows nothing of who started it.
+// A crash of it starts no handler of the host, and it has nothing of the process that started it.
 func TestSurroundings(t *testing.T) {
 	p := startProcess(t, "SECRET=sesame", "HOME=/root", "TZ=Asia/Tokyo")
 	p.open(1<<30, 1)

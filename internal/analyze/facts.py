@@ -258,7 +258,7 @@ class Facts(Values):
         return isinstance(node, ast.JoinedStr) or any(isinstance(v, TEXTS) for v in self.values(node))
 
     def held(self, node):
-        """Whether an expression is more than a table, whose cells nobody knows."""
+        """Whether an expression is more than a table, whose cells are not known."""
         return not isinstance(node, ast.Name) or node.id in self.bound
 
     def fixed_name(self, name):

@@ -36,7 +36,7 @@ func (l *loader) derive() error {
 
 // SandboxMemory is what all sandboxes of this machine may have together: what sessions may,
 // an eighth more for sandboxes that wait ready-made, and at most nine tenths of the
-// machine. It is 0 where nobody knows.
+// machine. It is 0 where it is not known.
 func (c Config) SandboxMemory() cove.Bytes {
 	most := c.Session.MaxTotalMemory + c.Session.MaxTotalMemory/8
 	if c.machine > 0 {

@@ -62,7 +62,7 @@ type Config struct {
 	Regions Regions `key:"regions" shown:"none" doc:"Other clusters by name, which have the same COVE_CLUSTER_SECRET, each with nodes (addresses, as COVE_NODE_ADDR says there), tenants (all that they do is done there) and metadata (a session that has all of it is opened there). COVE_REGION says which one this is."`
 
 	origins map[string]Origin
-	machine cove.Bytes // its memory; 0 where nobody knows
+	machine cove.Bytes // its memory; 0 where it is not known
 }
 
 // Server is how cove serve and the on-demand daemon listen and end.

@@ -177,7 +177,7 @@ func (b *burglar) heard(tenant string) string {
 }
 
 // past is code that policy lets run although it reaches every builtin: a list has two
-// names, so that nobody sees what is put into it, and the frame in which pandas looks for
+// names, so that no check sees what is put into it, and the frame in which pandas looks for
 // a name is counted by trial.
 const past = `names = []
 same = names

@@ -120,7 +120,7 @@ func (h Home) WhoServes() (Holder, bool, error) {
 		return Holder{}, false, homeError(h.dir, err)
 	}
 	defer func() { _ = f.Close() }()
-	free, err := flock.Try(f, flock.Shared) // so that two who look do not see each other
+	free, err := flock.Try(f, flock.Shared) // so that two probes do not see each other
 	if err != nil {
 		return Holder{}, false, homeError(h.dir, err)
 	}
@@ -138,7 +138,7 @@ func (h Home) WhoServes() (Holder, bool, error) {
 
 // takeHome makes this process the one that serves a COVE_HOME. Within wait it
 // tries again, for a predecessor that is just ending, and always for a moment, since
-// who looks whether anybody serves holds the lock meanwhile.
+// a process that probes for a server holds the lock meanwhile.
 func (h Home) takeHome(ctx context.Context, wait time.Duration) (*lock, error) {
 	limited, cancel := context.WithTimeout(ctx, max(wait, 5*retryEvery))
 	defer cancel()

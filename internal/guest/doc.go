@@ -171,8 +171,8 @@
 // With bound it looks at what is in use (AnonPages in /proc/meminfo, which has files in
 // memory, too) while there are programs, every 5 to 50 ms, the more often the less is
 // left. Above the bound it kills the largest process, and the next only when that one is
-// gone. What is in use even then, such as by files, counts as nobody's up to 32 MiB above
-// the bound, or a quarter of it where that is less: who removes the files must live. The end of a program that it killed says
+// gone. What is in use even then, such as by files, counts as no program's up to 32 MiB above
+// the bound, or a quarter of it where that is less: the program that removes the files must live. The end of a program that it killed says
 // so, in a bit above the status.
 //
 // # Programs that are kept

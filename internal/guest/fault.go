@@ -98,7 +98,7 @@ func excess(m *protocol.Message) error {
 }
 
 // TooMuch is the error of a sandbox that was ended because its programs had the kernel
-// keep too many locks, or connections, which are charged to nobody.
+// keep too many locks, or connections, which no control group is charged for.
 func TooMuch(sockets bool, count, most uint64) error {
 	what := "file locks"
 	if sockets {

@@ -34,7 +34,7 @@ type Solo struct {
 	link  *os.File
 	files solo.Limit
 	end   func(ctx context.Context) error
-	look  func() error // nil: nobody does
+	look  func() error // nil: there is no watch
 	done  chan struct{}
 
 	mu     sync.Mutex
@@ -272,7 +272,7 @@ func (s *Solo) attend(p *process) {
 		s.mu.Unlock()
 		ctx, cancel := context.WithTimeout(context.Background(), killPatience)
 		defer cancel()
-		_ = s.end(ctx) // the end of the link tells, or whoever destroys the sandbox
+		_ = s.end(ctx) // the end of the link tells, or the caller that destroys the sandbox
 		return
 	}
 }

@@ -110,7 +110,7 @@ func (j *judge) code(req *cove.CodeRequest, env map[string]string) {
 	}
 	if req.Language == "bash" {
 		if j.line(req.Code, nil); len(j.asked) > 0 {
-			j.refuse(place{j.question.Line, j.question.Column}, RuleApproval, j.asked[0], "the command policy %s wants a person to agree before %s runs, which nobody can for code in a context; run it as a command", j.list.name, j.asked[0])
+			j.refuse(place{j.question.Line, j.question.Column}, RuleApproval, j.asked[0], "the command policy %s wants a person to agree before %s runs, which is not possible for code in a context; run it as a command", j.list.name, j.asked[0])
 		}
 		return
 	}

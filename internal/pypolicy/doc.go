@@ -11,5 +11,5 @@
 // It keeps code that means well, or was led astray, away from what a question to
 // data does not need. It is not the fence: that is the kernel, which holds the interpreter
 // of internal/datarun/pyrun, and the sandbox. The package is pure: it parses nothing, runs
-// nothing and asks nobody.
+// nothing and has no effect.
 package pypolicy

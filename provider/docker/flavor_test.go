@@ -3,7 +3,6 @@
 package docker_test
 
 import (
-	"context"
 	"strings"
 	"testing"
 
@@ -19,33 +18,14 @@ import (
 // with a workspace in memory, and the group around it bounds all sandboxes together.
 func TestMemoryIsOneNumber(t *testing.T) {
 	cfg := engineAt(t, "COVE_TEST_DOCKER_HOST")
-	const around, together, memory = "covetest-around-docker", 3 * cove.GiB, 256 * cove.MiB
+	const around, together = "covetest-around-docker", 3 * cove.GiB
 	cfg.Around, cfg.Together = around, together
 	linuxtest.NoLeaks(t, around)
 	p, err := docker.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := p.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	providertest.Ready(t, p)
-	for name, w := range map[string]cove.Workspace{"usual": {}, "large": {Size: 160 * cove.MiB}} {
-		s, err := p.Create(t.Context(), cove.NewID(), cove.Spec{Resources: cove.Resources{Memory: memory}, Workspace: w})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if s.Isolation().Memory == cove.Hard {
-			linuxtest.OneMemoryBound(t, around, int64(together), int64(memory))
-		} else {
-			t.Logf("%s: the bound on memory is %s", name, s.Isolation().Memory)
-		}
-		if err := s.Destroy(context.WithoutCancel(t.Context())); err != nil {
-			t.Error(err)
-		}
-	}
+	providertest.OneMemory(t, p, func(memory cove.Bytes) { linuxtest.OneMemoryBound(t, around, int64(together), int64(memory)) })
 }
 
 // TestNoBoundTogether: an engine whose containers cannot be in a group of ours is used,

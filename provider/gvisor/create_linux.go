@@ -183,13 +183,13 @@ func (m *made) watch(ctx context.Context, conn *guest.Conn, spec cove.Spec) erro
 	return nil
 }
 
-// unknownBound is that of somebody else.
+// unknownBound is the bound of another sandbox.
 const unknownBound cove.Bytes = -1
 
 // What gVisor itself takes of a sandbox's memory, at most, and its threads. A sandbox
 // where nothing runs has 14 MiB, and each program some 300 KiB; the rest is what
 // programs may take before the agent looks, which ends them when there is less left. The
-// control group is the wall behind it: who gets there first ends the sandbox.
+// control group is the wall behind it: the first of the two ends the sandbox.
 const (
 	ownMemory  = 128 * cove.MiB
 	leastOwn   = 24 * cove.MiB

@@ -26,7 +26,7 @@ type hostSide struct {
 	roots   *roots
 	notes   notes
 	saved   string         // the directory of snapshots
-	mapped  bool           // sandboxes are this process's user, who is not root
+	mapped  bool           // sandboxes are this process's user, which is not root
 	leases  *userns.Leases // of users for each sandbox; nil where there are none to give
 
 	mu    sync.Mutex

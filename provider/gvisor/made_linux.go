@@ -87,8 +87,8 @@ func (m *made) build(ctx context.Context, w wish) error {
 	return m.h.run.create(ctx, m.name, birth{bundle: dir, image: w.image, group: m.group, holder: holder, still: len(w.volumes) == 0})
 }
 
-// lease gives what is planned users of the host that nobody else has. It returns
-// what holds them for as long as anybody has it open; without users it holds nothing.
+// lease gives what is planned users of the host that no other sandbox has. It returns
+// what holds them for as long as it is open; without users it holds nothing.
 func (h *hostSide) lease(p *plan) (holder *os.File, err error) {
 	if h.leases == nil {
 		if holder, err = os.Open(os.DevNull); err != nil {

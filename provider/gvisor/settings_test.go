@@ -42,8 +42,8 @@ func settings(args []string) (err error) {
 		return err
 	}
 	over := filepath.Join(args[0], "over")
-	if err := errors.Join(os.MkdirAll(over+"/local/etc", 0o755), os.WriteFile(over+"/local/etc/npmrc", []byte("_authToken=somebody's\n"), 0o644),
-		os.WriteFile(over+"/local/pip.conf", []byte("[global]\nindex-url=https://somebody:secret@example.com\n"), 0o644),
+	if err := errors.Join(os.MkdirAll(over+"/local/etc", 0o755), os.WriteFile(over+"/local/etc/npmrc", []byte("_authToken=secret\n"), 0o644),
+		os.WriteFile(over+"/local/pip.conf", []byte("[global]\nindex-url=https://user:secret@example.com\n"), 0o644),
 		unix.Mount("overlay", "/usr", "overlay", 0, "lowerdir="+over+":/usr")); err != nil {
 		return err
 	}

@@ -77,7 +77,7 @@ func apart(t *testing.T, dir string, sandboxes int) {
 	}
 }
 
-// leased reports whether somebody has a user and the one after it.
+// leased reports whether a sandbox has a user and the one after it.
 func leased(t *testing.T, user uint32) bool {
 	t.Helper()
 	f, err := os.Open(filepath.Join(userns.MachineDir, strconv.FormatUint(uint64(user), 10)))

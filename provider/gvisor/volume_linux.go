@@ -62,13 +62,13 @@ func checkSource(v cove.Volume) error {
 	return nil
 }
 
-// nobody is who owns what a sandbox makes in a volume of root's: nothing that a
+// nobody owns what a sandbox makes in a volume of root's: nothing that a
 // sandbox makes may be root's.
 const nobody = 65534
 
 // owners are mappings with which the owner of a volume is a user of a sandbox, as in
-// provider/local: what the sandbox makes there is the owner's, whoever has that user
-// next. One who cannot be mapped stays who he is, and the sandbox somebody else.
+// provider/local: what the sandbox makes there is the owner's, whichever sandbox has that user
+// next. An owner that cannot be mapped keeps the files, and the sandbox is another user.
 func owners(v cove.Volume, sandbox uint32) (users, groups []ociMapping) {
 	uid, gid := uint32(nobody), uint32(nobody)
 	var st unix.Stat_t

@@ -122,8 +122,8 @@ func settings(args []string) error {
 	if err := (mount.Tmpfs{Size: 1 << 20, Files: 16, Mode: 0o755}).Mount("/usr/local"); err != nil {
 		return err
 	}
-	if err := errors.Join(os.Mkdir("/usr/local/etc", 0o755), os.WriteFile("/usr/local/etc/npmrc", []byte("_authToken=somebody's\n"), 0o644),
-		os.WriteFile("/usr/local/pip.conf", []byte("[global]\nindex-url=https://somebody:secret@example.com\n"), 0o644)); err != nil {
+	if err := errors.Join(os.Mkdir("/usr/local/etc", 0o755), os.WriteFile("/usr/local/etc/npmrc", []byte("_authToken=secret\n"), 0o644),
+		os.WriteFile("/usr/local/pip.conf", []byte("[global]\nindex-url=https://user:secret@example.com\n"), 0o644)); err != nil {
 		return err
 	}
 	return tell(args, "settings", "host_settings")

@@ -220,7 +220,7 @@ func outOfMemory(g *cgroup.Group, seen int64) func() bool {
 	}
 }
 
-// inside is the host's end of whoever is the first process of a sandbox.
+// inside is the host's end of the connection to the first process of a sandbox.
 type inside interface {
 	Start(ctx context.Context, cmd cove.Command) (cove.Process, error)
 	Files() cove.Files

@@ -31,7 +31,7 @@ func (m *made) lookAtKernel() error {
 			return nil
 		}
 		if err != nil {
-			return cove.Wrap(cove.Unavailable, err, "nobody can count what the kernel keeps for sandbox %s", m.name).
+			return cove.Wrap(cove.Unavailable, err, "the kernel memory of sandbox %s cannot be counted", m.name).
 				Remedy("let cove read /proc of its own sandboxes")
 		}
 		m.watch = w

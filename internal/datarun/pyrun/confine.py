@@ -100,7 +100,7 @@ def restrict(call, version, files, scratch):
         try:
             fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
         except OSError:
-            continue  # nobody can open it
+            continue  # it cannot be opened
         if not stat.S_ISDIR(os.fstat(fd).st_mode):
             allowed &= READ | WRITE | TRUNCATE
         ask(call, ADD, ruleset, 1, struct.pack("=Qi", allowed & handled, fd), 0)

@@ -142,7 +142,7 @@ func free(t *testing.T, h *host, q pyrun.Question) {
 		t.Fatalf("%s: %v", said, err)
 	}
 	for name, got := range outcomes(t, rows) {
-		guarded := name == "ptrace" || name == "memory of others" // from who is not root, by kernel.yama.ptrace_scope
+		guarded := name == "ptrace" || name == "memory of others" // from users other than root, by kernel.yama.ptrace_scope
 		if got != "done" && (!guarded || os.Getuid() == 0) {
 			t.Errorf("%s is no attack: without a confinement it comes to %q", name, got)
 		}

@@ -71,11 +71,11 @@ func (s *server) bound(m *protocol.Message) {
 }
 
 // arouse makes the watch look. It does not wait, and is called with procs held.
-func (p *pressure) arouse() { aroused(p.wake) }
+func (p *pressure) arouse() { wakeWatch(p.wake) }
 
 // relieve looks at the memory for as long as there are processes.
 func (s *server) relieve() {
-	used := memoryInUse() // by nobody yet
+	used := memoryInUse() // before any program
 	for {
 		s.procs.Lock()
 		most, idle := s.pressure.most, len(s.family.children) == 0
@@ -179,8 +179,8 @@ func residentPages(pid string) uint64 {
 	return n
 }
 
-// memoryInUse is what nobody can give back: the memory of programs and of files that
-// are in memory. It is 0 where nobody says it.
+// memoryInUse is what cannot be given back: the memory of programs and of files that
+// are in memory. It is 0 where the kernel does not say it.
 func memoryInUse() uint64 {
 	// Without what Go does around files: every call is a detour there.
 	fd, err := unix.Open("/proc/meminfo", unix.O_RDONLY|unix.O_CLOEXEC, 0)

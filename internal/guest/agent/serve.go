@@ -39,7 +39,7 @@ type server struct {
 
 	berths berths
 	lists  confinements
-	begun  chan struct{} // that there is a program; nil where nobody watches the kernel
+	begun  chan struct{} // that there is a program; nil where the kernel is not watched
 
 	// highest is the largest id of the hosts so far; only who receives looks at it.
 	highest uint64

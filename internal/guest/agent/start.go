@@ -114,7 +114,7 @@ func (s *server) launch(p *program, req *protocol.Start, files [3]int, attached 
 	}
 	s.family.add(pid, child{owners: []uint64{p.id}, handle: handle})
 	s.pressure.arouse()
-	aroused(s.begun)
+	wakeWatch(s.begun)
 	s.procs.Unlock()
 	s.reply(p.id, protocol.Reply{}, attached...)
 	// Only now, so that the end cannot overtake the reply.

@@ -47,7 +47,7 @@ func (s *server) takeChild(id uint64, pid int) error {
 	}
 	s.programs[id] = &program{id: id, pid: pid, tty: -1}
 	s.family.add(pid, child{owners: []uint64{id}, handle: handle})
-	aroused(s.begun)
+	wakeWatch(s.begun)
 	s.procs.Unlock()
 	s.reply(id, protocol.Reply{})
 	// Only now, so that the end cannot overtake the reply.

@@ -20,7 +20,7 @@ const (
 )
 
 // watchKernel has us end the sandbox when its programs have the kernel keep too much
-// of what is charged to nobody. We must be the first process of it.
+// of what no control group is charged for. We must be the first process of it.
 func (s *server) watchKernel() {
 	s.begun = make(chan struct{}, 1)
 	go func() {
@@ -60,8 +60,8 @@ func (s *server) exceed(e uncharged.Excess) {
 	os.Exit(1)
 }
 
-// aroused says that there is a program. It does not wait.
-func aroused(watch chan struct{}) {
+// wakeWatch says that there is a program. It does not wait.
+func wakeWatch(watch chan struct{}) {
 	select {
 	case watch <- struct{}{}:
 	default: // it knows already, or there is none

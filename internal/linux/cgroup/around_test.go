@@ -44,7 +44,7 @@ func TestBoundOfAll(t *testing.T) {
 				}
 				groups = append(groups, g)
 			}
-			// One holds more than half, in files that nobody can be killed for.
+			// One holds more than half, in files, for which no program can be killed.
 			dir := t.TempDir()
 			if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=64m"); err != nil {
 				t.Fatal(err)
@@ -76,7 +76,7 @@ func TestBoundOfAll(t *testing.T) {
 	}
 }
 
-// TestBoundBelowWhatIsUsed: who opens with a bound below what sandboxes of an earlier
+// TestBoundBelowWhatIsUsed: a manager with a bound below what sandboxes of an earlier
 // process have in use does not end them.
 func TestBoundBelowWhatIsUsed(t *testing.T) {
 	l := service(t)

@@ -42,10 +42,10 @@ func Loopback() error {
 	return nil
 }
 
-// Settings of a namespace. How many connections may wait for one who listens was the
-// kernel's own default for decades; what waits is charged to nobody. The other bounds the
-// notes that the kernel keeps of connections that were closed, what one that nobody has
-// accepted can queue (65,536 bytes are for those that somebody reads from), and what a
+// Settings of a namespace. How many connections may wait for one listener was the
+// kernel's own default for decades; what waits is charged to no control group. The other bounds the
+// notes that the kernel keeps of connections that were closed, what one that is not
+// accepted can queue (65,536 bytes are for those that a program reads from), and what a
 // socket keeps of options.
 var settings = []struct{ name, value string }{
 	{"sys/net/core/somaxconn", "128"},
@@ -54,7 +54,7 @@ var settings = []struct{ name, value string }{
 	{"sys/net/core/optmem_max", "8192"}, // of the whole machine before Linux 6.7: not there
 }
 
-// Narrow has the namespace of the calling thread keep less of connections that nobody
+// Narrow has the namespace of the calling thread keep less of connections that no program
 // uses. Proc is a descriptor of a /proc, or AT_FDCWD for that of the caller. It needs
 // CAP_NET_ADMIN there. Where /proc/sys cannot be written to, as in most containers,
 // everything stays as it is, and so does what the kernel has for the whole machine only.

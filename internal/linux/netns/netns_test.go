@@ -63,7 +63,7 @@ func narrow() error {
 		} {
 			path := "/proc/sys/net/" + name
 			if err := unix.Access(path, unix.W_OK); err == unix.EROFS || err == unix.ENOENT {
-				continue // nobody can
+				continue // not possible here
 			}
 			if text, err := os.ReadFile(path); err != nil || strings.TrimSpace(string(text)) != want {
 				return fmt.Errorf("%s is %q: %w", name, text, err)
@@ -73,11 +73,11 @@ func narrow() error {
 	return queue()
 }
 
-// queue sends to connections that nobody accepts, and looks how much the kernel takes in
+// queue sends to connections that are not accepted, and looks how much the kernel takes in
 // for each.
 func queue() error {
 	if unix.Access("/proc/sys/net/ipv4/tcp_rmem", unix.W_OK) == unix.EROFS {
-		return nil // nobody can bound it
+		return nil // there is no bound to test
 	}
 	const connections, most = 100, 16 << 10
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
@@ -110,7 +110,7 @@ func queue() error {
 		}
 	}
 	if all > connections*most {
-		return fmt.Errorf("%d bytes are queued on %d connections that nobody accepts", all, connections)
+		return fmt.Errorf("%d bytes are queued on %d connections that are not accepted", all, connections)
 	}
 	return nil
 }

@@ -12,7 +12,7 @@
 // forbidden request look like another. Of sizes and addresses it reads all 64.
 //
 // The package decides nothing about paths and addresses, and about amounts only where
-// the kernel charges nobody for them (decision 061): the rest is the work of mounts,
+// the kernel charges no control group for them (decision 061): the rest is the work of mounts,
 // namespaces and control groups. For the filters that programs install themselves,
 // [LimitFilters] leaves little room.
 //

@@ -23,7 +23,7 @@ const ownInstructions = 2048
 // LimitFilters leaves the calling thread, or all threads of the process, and all that
 // is started from there, little room for more filters. The memory that filters are
 // compiled to has one bound for the whole machine (net.core.bpf_jit_limit), beyond which
-// nobody makes a sandbox any more, and every thread of a sandbox could install as
+// no sandbox can be made any more, and every thread of a sandbox could install as
 // much as the kernel lets one thread have. So we use most of that up ourselves, once,
 // with filters that allow everything in their first instruction: all threads share
 // them, and jumps to the next instruction are compiled to nothing on amd64.
@@ -67,8 +67,8 @@ func filler(n int) Program {
 	return p
 }
 
-// filterRoom is how many instructions the calling thread has left. Whoever started us
-// may have filters of their own, whose length nobody tells: then a thread that ends
+// filterRoom is how many instructions the calling thread has left. The process that started us
+// may have installed filters, whose length the kernel does not tell: then a thread that ends
 // with the question tries.
 func filterRoom() (int, error) {
 	mode, err := unix.PrctlRetInt(unix.PR_GET_SECCOMP, 0, 0, 0, 0)

@@ -194,7 +194,7 @@ func limitedFilters(args []string) error {
 }
 
 // TestFiltersOfProgramsAreBounded: what a program can install is little, also where
-// somebody else has installed some before, and is not nothing.
+// a parent process has installed some before, and is not nothing.
 func TestFiltersOfProgramsAreBounded(t *testing.T) {
 	linuxtest.Need(t, seccomp.Probe())
 	for _, before := range []string{"", "x", "xxxxxxxxxx"} {

@@ -40,7 +40,7 @@ func processRules() []Rule {
 			// With CLONE_PARENT a program could make processes that are not below
 			// it, where nobody who ends it finds them.
 			// With the table of files of another process, whose locks outlive it, it
-			// could hold locks that nobody can count.
+			// could hold locks that cannot be counted.
 			Calls: []string{"clone"},
 			Cases: []Case{{When: []Check{
 				{Arg: 0, Mask: namespaces | unix.CLONE_PARENT, In: []uint32{0}},
@@ -49,7 +49,7 @@ func processRules() []Rule {
 			Else: Fail(unix.EPERM),
 		},
 		{
-			// Turns of its own. Those of the agent, who is the same user, are the
+			// Turns of its own. Those of the agent, which is the same user, are the
 			// agent's: one that gets no turn can neither end a program nor die.
 			Calls: []string{"sched_setaffinity", "sched_setattr", "sched_setparam", "sched_setscheduler"},
 			Cases: []Case{{When: []Check{{Arg: 0, In: []uint32{0}}}, Then: Allow}},
@@ -58,8 +58,8 @@ func processRules() []Rule {
 		{
 			// The limit on core files is 1, with which the kernel starts no handler of
 			// the host for a crash. Scripts that set it to 0, with which it would, are
-			// told that they did; who also asks for the limit that was gets no answer,
-			// since a filter cannot give one.
+			// told that they did. A call that also asks for the old limit is refused, since a
+			// filter cannot give one.
 			Calls: []string{"prlimit64"},
 			Cases: []Case{
 				{When: slices.Concat(ownCores, null(2)), Then: Allow},
@@ -158,7 +158,7 @@ var (
 )
 
 // unchargedSocketOptions give a socket a program, which takes room that the whole machine
-// shares (net.core.bpf_jit_limit), or have connections that nobody accepted queue as much
+// shares (net.core.bpf_jit_limit), or have connections that were not accepted queue as much
 // as they say (SO_RCVLOWAT).
 var unchargedSocketOptions = []uint32{
 	unix.SO_ATTACH_FILTER, unix.SO_ATTACH_BPF, unix.SO_ATTACH_REUSEPORT_CBPF, unix.SO_ATTACH_REUSEPORT_EBPF, unix.SO_RCVLOWAT,
@@ -204,7 +204,7 @@ func socketRules() []Rule {
 				{When: []Check{{Arg: 1, In: []uint32{unix.IPPROTO_IP}}, {Arg: 2, In: unchargedOptions4}}, Then: Fail(unix.ENOPROTOOPT)},
 				{When: []Check{{Arg: 1, In: []uint32{unix.IPPROTO_IPV6}}, {Arg: 2, In: unchargedOptions6}}, Then: Fail(unix.ENOPROTOOPT)},
 				{When: []Check{{Arg: 1, In: []uint32{unix.SOL_SOCKET}}, {Arg: 2, In: unchargedSocketOptions}}, Then: Fail(unix.ENOPROTOOPT)},
-				// What a connection that nobody accepted may queue is uncharged, and the
+				// What a connection that was not accepted may queue is uncharged, and the
 				// bound of the namespace (netns.Narrow) does not hold for a size that a
 				// program asked for. The kernel, too, says nothing when it gives less.
 				{When: []Check{{Arg: 1, In: []uint32{unix.SOL_SOCKET}}, {Arg: 2, In: []uint32{unix.SO_RCVBUF, unix.SO_RCVBUFFORCE}}}, Then: Succeed},
@@ -240,8 +240,8 @@ func fileRules() []Rule {
 			Else: Allow,
 		},
 		{
-			// A lock that belongs to an open file: everybody who can open the file can
-			// ask who holds one, and programs of the host are files of all sandboxes.
+			// A lock that belongs to an open file: every process that can open the file can
+			// ask which process holds one, and programs of the host are files of all sandboxes.
 			Calls: []string{"fcntl"},
 			Cases: []Case{{When: []Check{{Arg: 1, In: []uint32{unix.F_OFD_GETLK, unix.F_OFD_SETLK, unix.F_OFD_SETLKW}}}, Then: Fail(unix.EINVAL)}},
 			Else:  Allow,

@@ -11,7 +11,7 @@ import (
 )
 
 // What the programs of one sandbox may hold. A lock is some 200 bytes of the
-// kernel's memory, a connection that nobody accepted some 4 KiB without what it has
+// kernel's memory, a connection that was not accepted some 4 KiB without what it has
 // queued, and a UDP socket that shares its port some 2 KiB.
 const (
 	MostLocks   = 16_384
@@ -87,8 +87,8 @@ func (w *Watch) Close() {
 }
 
 // Look returns what there is too much of. Sockets are counted every time, which
-// holds up nobody; locks when the kernel holds more than it did, and now and then, since
-// somebody else may have given back meanwhile what was taken here.
+// holds up no process; locks when the kernel holds more than it did, and now and then, since
+// another sandbox may have given back meanwhile what was taken here.
 func (w *Watch) Look() (e Excess, found bool) {
 	if n := w.inUse(); n > MostSockets {
 		return Excess{Sockets, n, MostSockets}, true
@@ -111,7 +111,7 @@ func (w *Watch) held() uint64 {
 	return number(w.read(w.memory, 0), "SUnreclaim:") << 10
 }
 
-// inUse counts sockets of TCP in every state, whoever accepted them, and those of UDP
+// inUse counts sockets of TCP in every state, accepted or not, and those of UDP
 // that have a port.
 func (w *Watch) inUse() uint64 {
 	n := uint64(0)

@@ -53,13 +53,13 @@ func take(t *testing.T, dir string, n, command int) {
 }
 
 // TestLocks: locks that a process holds are counted when the kernel holds more, and at
-// times anyway. Those that everybody sees are not.
+// times anyway. Those that every sandbox sees are not.
 func TestLocks(t *testing.T) {
 	w := open(t)
 	take(t, t.TempDir(), uncharged.MostLocks+1, unix.F_OFD_SETLK)
 	w.Grow(2 * uncharged.Step)
 	if e, found := w.Look(); found {
-		t.Fatalf("locks of nobody's are counted: %+v", e)
+		t.Fatalf("locks without a process are counted: %+v", e)
 	}
 	take(t, t.TempDir(), uncharged.MostLocks+1, unix.F_SETLK)
 	w.Grow(2 * uncharged.Step)
@@ -81,18 +81,23 @@ func TestLocks(t *testing.T) {
 	}
 }
 
-// TestConnections: those that nobody accepts are counted, though who made them has
+// TestConnections: those that are not accepted are counted, though the process that made them has
 // closed them.
 func TestConnections(t *testing.T) {
 	linuxtest.Need(t, netns.Probe())
 	linuxtest.OK(t, linuxtest.Child{Name: "connections", Clone: unix.CLONE_NEWNET, User: os.Geteuid() != 0})
 }
 
-func connections([]string) error {
+// ownNetwork watches a network namespace in which the loopback works.
+func ownNetwork() (*uncharged.Watch, error) {
 	if err := netns.Loopback(); err != nil {
-		return err
+		return nil, err
 	}
-	w, err := uncharged.Open("/proc", "/proc/self")
+	return uncharged.Open("/proc", "/proc/self")
+}
+
+func connections([]string) error {
+	w, err := ownNetwork()
 	if err != nil {
 		return err
 	}
@@ -128,10 +133,7 @@ func TestDatagrams(t *testing.T) {
 }
 
 func datagrams([]string) error {
-	if err := netns.Loopback(); err != nil {
-		return err
-	}
-	w, err := uncharged.Open("/proc", "/proc/self")
+	w, err := ownNetwork()
 	if err != nil {
 		return err
 	}

@@ -19,7 +19,7 @@ import (
 // A lease is a lock with flock(2) on a file of its own, and not of bytes of one file:
 // the kernel shows locks of open file descriptions to every sandbox, and those of flock
 // only where their process is seen. It ends when the last descriptor of it is closed,
-// wherever that is: whoever keeps a sandbox alive beyond this process holds
+// wherever that is: a process that keeps a sandbox alive beyond this one holds
 // [Lease.File] open. Files stay, since two processes could else lock two files of one
 // name.
 type Leases struct {
@@ -62,7 +62,7 @@ func OpenLeases(cfg LeaseConfig) (*Leases, error) {
 // ErrNoUsers says that all users are leased.
 var ErrNoUsers = errors.New("all users for sandboxes are taken")
 
-// Lease is two users that nobody else has: First and the one after it. Release it once.
+// Lease is two users that no other sandbox has: First and the one after it. Release it once.
 type Lease struct {
 	First uint32
 	file  *os.File
@@ -90,7 +90,7 @@ func (l *Leases) Take() (*Lease, error) {
 }
 
 // lock returns the file of a lease, locked, or nil where another has it. The file can
-// only be read, and is empty: who holds it may be a sandbox.
+// only be read, and is empty: its holder may be a sandbox.
 func (l *Leases) lock(first uint32) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(l.dir, strconv.FormatUint(uint64(first), 10)), os.O_RDONLY|os.O_CREATE, 0o600)
 	if err != nil {

@@ -189,7 +189,7 @@ func TestFewFilesOfLeases(t *testing.T) {
 	}
 }
 
-// TestLeasesCannotBeWrittenTo has who holds a lease find nothing in it, and leave nothing.
+// TestLeasesCannotBeWrittenTo has the holder of a lease find nothing in it, and leave nothing.
 func TestLeasesCannotBeWrittenTo(t *testing.T) {
 	lease, err := open(t, userns.LeaseConfig{}).Take()
 	if err != nil {
@@ -205,7 +205,7 @@ func TestLeasesCannotBeWrittenTo(t *testing.T) {
 }
 
 // TestLeasesDoNotShow reads the kernel's list of locks as sandboxes do, which see those of
-// open file descriptions whoever holds them.
+// open file descriptions, of every process.
 func TestLeasesDoNotShow(t *testing.T) {
 	lease, err := open(t, userns.LeaseConfig{}).Take()
 	if err != nil {

@@ -11,9 +11,6 @@ import (
 	"github.com/cove-sandbox/cove/internal/linux/mount"
 )
 
-// emptyDir is a directory of every root, with nothing in it.
-const emptyDir = "/mnt"
-
 // covers are the directories at the top that a root shows, each with what is mounted on
 // files and directories in it.
 type covers map[string][]string
@@ -54,17 +51,17 @@ func (r *Root) covers(proc int) (covers, error) {
 }
 
 // cover lays an overlay of this mount namespace's own over each directory, so that its
-// files are other ones to the kernel than those of the host and of other sandboxes: who
-// locks one holds back nobody else. What is mounted in it stays there, as it is. Where
+// files are other ones to the kernel than those of the host and of other sandboxes: a process
+// that locks one holds back no other. What is mounted in it stays there, as it is. Where
 // the kernel has no overlays for us, or none over what is two already, a directory stays
 // what it is. Proc is a descriptor of a /proc that shows us.
 func (c covers) cover(proc int) error {
 	if len(c) == 0 {
 		return nil
 	}
-	empty, err := unix.Open(emptyDir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	empty, err := unix.Open(EmptyDir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return &os.PathError{Op: "open", Path: emptyDir, Err: err}
+		return &os.PathError{Op: "open", Path: EmptyDir, Err: err}
 	}
 	defer func() { _ = unix.Close(empty) }()
 	for path, in := range c {
@@ -81,7 +78,7 @@ func coverOne(path string, in []string, empty, proc int) error {
 		return err
 	}
 	defer func() { _ = unix.Close(fd) }()
-	// A tree that nobody can write to has two layers or more.
+	// A tree without a layer to write to has two layers or more.
 	o := mount.Overlay{Lower: []int{fd, empty}, Upper: -1, Work: -1, User: true, Source: "host", Flags: mount.ReadOnly | mount.NoSetuid | mount.NoDevices, Proc: proc}
 	tree, err := o.New()
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 )
 
 // How much of the kernel's memory is asked for: what would take 64 MiB of it, at some
-// 200 bytes for a lock and 4 KiB for a connection that nobody accepts.
+// 200 bytes for a lock and 4 KiB for a connection that is not accepted.
 const (
 	manyLocks       = 340_000
 	manyConnections = 16_000
@@ -71,8 +71,8 @@ func lockFiles(mission) verdict {
 	return breach(fmt.Sprintf("%d files are locked at once, some 64 MiB of the kernel's memory", manyLocks))
 }
 
-// connectUnaccepted makes connections that nobody accepts, and closes them: what they
-// have left waits with who listens.
+// connectUnaccepted makes connections that are not accepted, and closes them: what they
+// have left waits with the listener.
 func connectUnaccepted(mission) verdict {
 	moreFiles()
 	made := 0
@@ -93,11 +93,11 @@ func connectUnaccepted(mission) verdict {
 			made++
 		}
 	}
-	return breach(fmt.Sprintf("%d connections wait that nobody accepts, some 64 MiB of the kernel's memory", made))
+	return breach(fmt.Sprintf("%d connections wait that are not accepted, some 64 MiB of the kernel's memory", made))
 }
 
 // shareFiles makes a process with our table of files: the kernel shows its locks to
-// nobody in the sandbox when it has ended, and keeps them. The child may do nothing but
+// no process of the sandbox when it has ended, and keeps them. The child may do nothing but
 // end.
 //
 //go:norace
@@ -113,7 +113,7 @@ func shareFiles(mission) verdict {
 	return t.verdict()
 }
 
-// lockBoth takes both kinds of locks of a file that everybody may read.
+// lockBoth takes both kinds of locks of a file that every user may read.
 func lockBoth(path string) (*os.File, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -141,7 +141,7 @@ func holdLocks(mission) verdict {
 	return heldBy("")
 }
 
-// findLocks looks whether somebody else has locked the same files.
+// findLocks looks whether another sandbox has locked the same files.
 func findLocks(mission) verdict {
 	var t tally
 	for _, path := range commonFiles {

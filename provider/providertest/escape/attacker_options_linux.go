@@ -72,15 +72,15 @@ func keepOptions(t *tally) {
 	}
 }
 
-// How much connections queue that nobody accepts. The kernel lets one have 64 KiB, also
-// where a sandbox has no bound of its own, unless somebody asks for more.
+// How much connections queue that are not accepted. The kernel lets one have 64 KiB, also
+// where a sandbox has no bound of its own, unless a program asks for more.
 const (
 	manyQueues = 200
 	mostQueued = 128 << 10
 	queueAsked = 4 << 20
 )
 
-// fillQueues sends to connections that nobody accepts, whose listeners ask for long
+// fillQueues sends to connections that are not accepted, whose listeners ask for long
 // queues, and says how much the kernel took in for them.
 func fillQueues(m mission) verdict {
 	var t tally
@@ -91,7 +91,7 @@ func fillQueues(m mission) verdict {
 		case err != nil:
 			return breach(name + ": " + err.Error())
 		case all >= manyQueues*mostQueued:
-			t.through(said + " are queued on connections that nobody accepts")
+			t.through(said + " are queued on connections that are not accepted")
 		default:
 			t.stop("a bound on what is queued", said)
 		}
@@ -100,7 +100,7 @@ func fillQueues(m mission) verdict {
 }
 
 // queued fills connections whose listeners have an option, until they are many or have
-// too much, and returns how many bytes the kernel has taken in for who would read them.
+// too much, and returns how many bytes the kernel has taken in for a reader.
 func queued(option int) (all int, err error) {
 	var open []int
 	defer func() {

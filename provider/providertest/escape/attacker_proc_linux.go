@@ -120,8 +120,8 @@ func procMachine(m mission) verdict {
 			t.through("read " + name)
 		}
 	}
-	// Locks of open file descriptions are shown to everybody. Whose they are, the host knows.
-	locks, _ := os.ReadFile("/proc/locks") // who cannot read it sees none
+	// Locks of open file descriptions are shown in every sandbox. The host knows the processes that hold them.
+	locks, _ := os.ReadFile("/proc/locks") // a process that cannot read it sees none
 	for line := range strings.Lines(string(locks)) {
 		if of := strings.Fields(line); len(of) > 5 && of[1] == "OFDLCK" {
 			say(wordFact + lockFact + of[5])

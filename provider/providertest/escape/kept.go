@@ -7,7 +7,7 @@ import (
 )
 
 // keptAttacks have the kernel of the host keep memory for a sandbox that is charged to
-// nobody. Each asks for 64 MiB of it.
+// no control group. Each asks for 64 MiB of it.
 func keptAttacks() []Attack {
 	of := func(name, try string) Attack {
 		return Attack{
@@ -18,8 +18,8 @@ func keptAttacks() []Attack {
 	return []Attack{
 		of("kernel_memory_locks", "have the kernel keep 340,000 locks of parts of files"),
 		of("kernel_memory_flocks", "have the kernel keep as many locks of whole files"),
-		of("kernel_memory_connections", "have the kernel keep 16,000 connections that nobody accepts"),
-		kernel("kernel_memory_hidden", "hold locks in the name of a process that has ended, which nobody can count"),
+		of("kernel_memory_connections", "have the kernel keep 16,000 connections that are not accepted"),
+		kernel("kernel_memory_hidden", "hold locks in the name of a process that has ended, which cannot be counted"),
 	}
 }
 

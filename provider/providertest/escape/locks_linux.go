@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockedElsewhere reports whether somebody else holds a lock, of either kind, of a file
+// lockedElsewhere reports whether another process holds a lock, of either kind, of a file
 // that is there.
 func lockedElsewhere(path string) bool {
 	f, err := os.Open(path)

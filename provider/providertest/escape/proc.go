@@ -140,7 +140,7 @@ func privilegeAttacks() []Attack {
 	}
 }
 
-// userOfTheHost has a program hold a file of a volume open, and looks who does so on the
+// userOfTheHost has a program hold a file of a volume open, and looks which user does so on the
 // host: where the sandbox has a kernel of its own, that is its kernel.
 func userOfTheHost(ctx context.Context, r *round) verdict {
 	const name = "held"
@@ -156,9 +156,9 @@ func userOfTheHost(ctx context.Context, r *round) verdict {
 		who := strings.Join(slices.Sorted(maps.Keys(users)), ", ")
 		switch {
 		case who == "":
-			return untold("the host does not see who holds the file")
+			return untold("the host does not see the process that holds the file")
 		case os.Geteuid() != 0:
-			return heldBy("whoever runs Cove is no root: user " + who)
+			return heldBy("Cove does not run as root, but as user " + who)
 		case users["0"]:
 			return breach("what holds a file of a volume open is root on the host")
 		}

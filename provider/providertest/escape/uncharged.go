@@ -12,9 +12,9 @@ import (
 
 // unchargedAttacks take of the machine what no control group is charged for.
 func unchargedAttacks() []Attack {
-	lists := native("kernel_lists", "keep access control lists in memory that nobody is charged for")
+	lists := native("kernel_lists", "keep access control lists in memory that no control group is charged for")
 	lists.own, lists.armed = fresh, true
-	keys := native("kernel_keys", "keep keys of connections and options of sockets in memory that nobody is charged for")
+	keys := native("kernel_keys", "keep keys of connections and socket options in memory that no group is charged for")
 	for _, a := range []*Attack{&lists, &keys} {
 		attack := a.run
 		a.run = func(ctx context.Context, r *round) verdict {
@@ -25,7 +25,7 @@ func unchargedAttacks() []Attack {
 	files.own, files.armed, files.run = fewPIDs, true, countFiles
 	return []Attack{
 		lists, keys, files,
-		kernel("kernel_queues", "queue data on connections that nobody accepts, more than the kernel gives to one"),
+		kernel("kernel_queues", "queue data on connections that are not accepted, more than the kernel gives to one"),
 		kernel("huge_pages", "take huge pages out of the reserve of the machine"),
 		kernel("filters_sockets", "attach programs to sockets, for which the whole machine has little room"),
 		kernel("filters_own", "install filters of system calls, for which the whole machine has little room"),

@@ -1,5 +1,5 @@
 # What code over data tries once it has every builtin: result_rows has what came of each.
-# OUTSIDE is a directory that it may not touch, and PID a process of somebody else.
+# OUTSIDE is a directory that it may not touch, and PID a process of another user.
 import ctypes, fcntl, mmap, os, signal, socket, struct, subprocess, threading, _thread
 
 X86 = os.uname().machine == "x86_64"

@@ -11,19 +11,23 @@ import (
 // for it, and never without a request. What Cove itself starts in a session, for
 // whatever call, is bound by it, too.
 func (c Config) programs(s cove.Spec, req *cove.ExecRequest) *cove.Programs {
+	return c.policyOf(s, req).Programs
+}
+
+// policyOf is what the command policy of a session says of a request; nil stands for
+// the start of an interpreter.
+func (c Config) policyOf(s cove.Spec, req *cove.ExecRequest) cove.Decision {
 	a := cove.Action{Verb: cove.ContextOpen, Session: &cove.Session{Spec: s}, Principal: cove.Principal{Scopes: []cove.Scope{cove.ScopeAll}}}
 	if req != nil {
 		a.Verb, a.Exec = cove.ProcessExec, req
 	}
-	return c.Policy.Decide(a).Programs
+	return c.Policy.Decide(a)
 }
 
-// keepsMeaning refuses what would have the names and helpers of a session's command policy
-// stand for other programs: variables, and volumes where helpers are.
-func (c Config) keepsMeaning(s cove.Spec) error {
-	d := c.Policy.Decide(cove.Action{
-		Verb: cove.ContextOpen, Session: &cove.Session{Spec: s}, Principal: cove.Principal{Scopes: []cove.Scope{cove.ScopeAll}},
-	})
+// checkPolicy refuses a session in which the names and helpers of its command policy would
+// stand for other programs: by variables, and by volumes where helpers are.
+func (c Config) checkPolicy(s cove.Spec) error {
+	d := c.policyOf(s, nil)
 	if d.Effect == cove.Deny {
 		return cove.InvalidField("env", "%s", d.Refusal.Reason)
 	}

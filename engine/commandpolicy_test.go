@@ -34,7 +34,7 @@ func (s listeningSandbox) Start(ctx context.Context, cmd cove.Command) (cove.Pro
 	return s.Sandbox.Start(ctx, cmd)
 }
 
-// TestUnlistedProgramsUntilAPersonAgrees: a program that somebody agreed to is on the list
+// TestUnlistedProgramsUntilAPersonAgrees: a program that a person agreed to is on the list
 // of the command that names it, and of no other.
 func TestUnlistedProgramsUntilAPersonAgrees(t *testing.T) {
 	p := &listening{}
@@ -63,9 +63,9 @@ func TestUnlistedProgramsUntilAPersonAgrees(t *testing.T) {
 	}
 }
 
-// TestUnlistedMeaningOfAPolicy: a session cannot be opened with what would have the names on
+// TestPolicyRefusesVariablesAndVolumes: a session cannot be opened with what would have the names on
 // the list of its policy stand for other programs.
-func TestUnlistedMeaningOfAPolicy(t *testing.T) {
+func TestPolicyRefusesVariablesAndVolumes(t *testing.T) {
 	p := newWorld(t).open(func(c *engine.Config) {
 		c.Policy, _ = policy.New(policy.Config{Profiles: []policy.Profile{{Name: "careful", Allow: []string{"git"}, Helpers: []string{"/opt/git/core"}}}})
 		c.Policies = []string{"careful"}
@@ -84,9 +84,9 @@ func TestUnlistedMeaningOfAPolicy(t *testing.T) {
 	mustOpen(t, p, cove.Spec{Policy: "careful", Env: map[string]string{"LANG": "C"}})
 }
 
-// TestUnlistedProgramsOfQuestions: no question to data starts Cove's own programs in a
+// TestPolicyRefusesDataRuns: no question to data starts Cove's own programs in a
 // session whose command policy does not list them.
-func TestUnlistedProgramsOfQuestions(t *testing.T) {
+func TestPolicyRefusesDataRuns(t *testing.T) {
 	r := saver{code: "top = 1", got: make(chan *cove.CodeResult, 1)}
 	p := openEngine(t, func(c *engine.Config) {
 		c.Policy, _ = policy.New(policy.Config{})
