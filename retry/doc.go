@@ -22,7 +22,8 @@
 //   - another reason, such as session_closed, or node_away and no_directory, which
 //     say that the session may be there still;
 //   - a sandbox that was lost while something ran in it, which is a conflict;
-//   - an answer that did not come: what a broken connection has done is unknown;
+//   - an answer that did not come: what a broken connection has done is unknown, and
+//     so is what is answered with outcome_unknown;
 //   - a session that was not opened here, that came from a fork, or whose
 //     request was forgotten to stay within 16 MiB of memory;
 //   - input that comes from a stream, or of more than 1 MiB, which is read once;

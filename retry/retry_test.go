@@ -218,6 +218,7 @@ func TestWhatIsNotRepeated(t *testing.T) {
 		"closed":              {err: cove.Errorf(cove.NotFound, "closed").Reason(cove.ReasonSessionClosed)},
 		"lost while it ran":   {err: cove.Errorf(cove.Conflict, "lost").Reason(cove.ReasonNodeLost)},
 		"a node that is away": {err: cove.Errorf(cove.Unavailable, "away").Reason(cove.ReasonNodeAway)},
+		"no answer of a node": {err: cove.Errorf(cove.Unavailable, "no answer").Reason(cove.ReasonOutcomeUnknown)},
 		"a lost lease":        {err: cove.Errorf(cove.Unavailable, "fenced").Reason(cove.ReasonFenced)},
 		"no directory":        {err: cove.Errorf(cove.Unavailable, "settling").Reason(cove.ReasonNoDirectory)},
 		"a broken answer":     {err: cove.Errorf(cove.Unavailable, "broken").Reason(cove.ReasonNodeLost)},

@@ -26,7 +26,7 @@ func (a admin) CreateKey(ctx context.Context, req cove.KeyRequest) (*cove.Key, s
 		key    *cove.Key
 		secret string
 	}
-	got, err := chase(ctx, a.v, a.v.m.cfg.Node, func(at cove.Platform) (made, error) {
+	got, err := chase(ctx, a.v.changing(req.IdempotencyKey), a.v.m.cfg.Node, func(at cove.Platform) (made, error) {
 		k, secret, err := at.Admin().CreateKey(ctx, req)
 		return made{k, secret}, err
 	})

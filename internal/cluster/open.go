@@ -25,6 +25,9 @@ func (s sessions) Open(ctx context.Context, req cove.OpenRequest) (*cove.Session
 	if v.here {
 		return v.m.engine.Load().As(v.p).Sessions().Open(ctx, req)
 	}
+	if req.Spec.User == "" && req.Spec.Thread == "" { // the session of a user and thread is found by the same request
+		v = v.changing(req.IdempotencyKey)
+	}
 	switch r := v.m.regions.ofMetadata(req.Spec.Metadata); {
 	case r != nil && v.settled:
 		return nil, notHere("a session with this metadata is opened", r.Name)
@@ -150,7 +153,7 @@ func (v view) openAt(ctx context.Context, node string, req cove.OpenRequest) (_ 
 		next, ok := follows(err)
 		switch {
 		case !ok && at != v.m.cfg.Node && broke(err) && !notSent(err):
-			return nil, at, away(at, err)
+			return nil, at, v.unanswered(at, err)
 		case !ok:
 			return s, at, err
 		case next != "":

@@ -89,7 +89,8 @@ func (m *Member) proxy(n cove.Node, refuse func(http.ResponseWriter, *http.Reque
 				refuse(w, r, cove.Wrap(cove.Canceled, context.Cause(r.Context()), "the request is over"))
 				return
 			}
-			refuse(w, r, away(n.ID, err))
+			v := view{m: m, changes: r.Method != http.MethodGet && r.Method != http.MethodHead && !notSent(err)}
+			refuse(w, r, v.unanswered(n.ID, err))
 		},
 	}, nil
 }

@@ -134,6 +134,9 @@ func (v view) openAbroad(ctx context.Context, r *region, req cove.OpenRequest) (
 		}
 		r.turn.Add(1)
 		if !notSent(err) {
+			if v.changes {
+				return nil, v.unanswered(inRegion+r.Name, err)
+			}
 			break
 		}
 	}

@@ -76,6 +76,7 @@ type node struct {
 	server    *http.Server
 	shut      []func() error
 	crashed   bool
+	silent    atomic.Bool // calls of other nodes are read, and the connection ends without an answer
 }
 
 func newNode(t testing.TB, url, prefix, name string) *node {
@@ -112,6 +113,9 @@ func (n *node) open() error {
 	here := httpapi.New(httpapi.Config{Platform: n.member.Here, Authenticate: n.member.Authenticate})
 	home := httpapi.New(httpapi.Config{Platform: n.member.Home, Authenticate: n.member.Authenticate})
 	n.server = httpapi.Server(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if n.silent.Load() {
+			panic(http.ErrAbortHandler)
+		}
 		if cluster.WantsAny(r) {
 			home.ServeHTTP(w, r)
 			return

@@ -61,6 +61,15 @@ type view struct {
 	home bool // no other region is asked
 	// settled says that what belongs to another region is not opened here instead.
 	settled bool
+	// changes says that what is asked changes something and has no idempotency key:
+	// where nobody knows whether it was done, it must not be asked again unseen.
+	changes bool
+}
+
+// changing returns v for a request that changes something, with its idempotency key.
+func (v view) changing(key string) view {
+	v.changes = key == ""
+	return v
 }
 
 // own is this node's engine, for what is every node's own.
@@ -89,7 +98,7 @@ type processes struct {
 
 func (p processes) Exec(ctx context.Context, req cove.ExecRequest) (*cove.Execution, error) {
 	in, stdin := rewound(req.Stdin)
-	return onWith(ctx, p.v, p.id, in, func(at cove.Platform) (*cove.Execution, error) {
+	return onWith(ctx, p.v.changing(""), p.id, in, func(at cove.Platform) (*cove.Execution, error) {
 		req := req
 		req.Stdin = stdin()
 		return at.Processes(p.id).Exec(ctx, req)
@@ -98,7 +107,7 @@ func (p processes) Exec(ctx context.Context, req cove.ExecRequest) (*cove.Execut
 
 func (p processes) Start(ctx context.Context, req cove.ExecRequest) (*cove.ProcessInfo, error) {
 	in, stdin := rewound(req.Stdin)
-	return onWith(ctx, p.v, p.id, in, func(at cove.Platform) (*cove.ProcessInfo, error) {
+	return onWith(ctx, p.v.changing(req.IdempotencyKey), p.id, in, func(at cove.Platform) (*cove.ProcessInfo, error) {
 		req := req
 		req.Stdin = stdin()
 		return at.Processes(p.id).Start(ctx, req)
@@ -120,11 +129,11 @@ func (p processes) Wait(ctx context.Context, pid cove.PID) (*cove.Execution, err
 }
 
 func (p processes) Input(ctx context.Context, pid cove.PID, data []byte, eof bool) error {
-	return done(ctx, p.v, p.id, func(at cove.Platform) error { return at.Processes(p.id).Input(ctx, pid, data, eof) })
+	return done(ctx, p.v.changing(""), p.id, func(at cove.Platform) error { return at.Processes(p.id).Input(ctx, pid, data, eof) })
 }
 
 func (p processes) Signal(ctx context.Context, pid cove.PID, sig cove.Signal) error {
-	return done(ctx, p.v, p.id, func(at cove.Platform) error { return at.Processes(p.id).Signal(ctx, pid, sig) })
+	return done(ctx, p.v.changing(""), p.id, func(at cove.Platform) error { return at.Processes(p.id).Signal(ctx, pid, sig) })
 }
 
 func (p processes) Resize(ctx context.Context, pid cove.PID, size cove.WindowSize) error {
@@ -150,7 +159,7 @@ func (f files) Read(ctx context.Context, name string, offset, length int64) (io.
 
 func (f files) Write(ctx context.Context, name string, r io.Reader, mode fs.FileMode) error {
 	in, from := rewound(r)
-	return doneWith(ctx, f.v, f.id, in, func(at cove.Platform) error { return at.Files(f.id).Write(ctx, name, from(), mode) })
+	return doneWith(ctx, f.v.changing(""), f.id, in, func(at cove.Platform) error { return at.Files(f.id).Write(ctx, name, from(), mode) })
 }
 
 func (f files) List(ctx context.Context, dir string, depth int) iter.Seq2[cove.FileInfo, error] {
@@ -158,15 +167,15 @@ func (f files) List(ctx context.Context, dir string, depth int) iter.Seq2[cove.F
 }
 
 func (f files) Mkdir(ctx context.Context, name string) error {
-	return done(ctx, f.v, f.id, func(at cove.Platform) error { return at.Files(f.id).Mkdir(ctx, name) })
+	return done(ctx, f.v.changing(""), f.id, func(at cove.Platform) error { return at.Files(f.id).Mkdir(ctx, name) })
 }
 
 func (f files) Move(ctx context.Context, from, to string) error {
-	return done(ctx, f.v, f.id, func(at cove.Platform) error { return at.Files(f.id).Move(ctx, from, to) })
+	return done(ctx, f.v.changing(""), f.id, func(at cove.Platform) error { return at.Files(f.id).Move(ctx, from, to) })
 }
 
 func (f files) Remove(ctx context.Context, name string) error {
-	return done(ctx, f.v, f.id, func(at cove.Platform) error { return at.Files(f.id).Remove(ctx, name) })
+	return done(ctx, f.v.changing(""), f.id, func(at cove.Platform) error { return at.Files(f.id).Remove(ctx, name) })
 }
 
 func (f files) Archive(ctx context.Context, dir string) (io.ReadCloser, error) {
@@ -175,7 +184,7 @@ func (f files) Archive(ctx context.Context, dir string) (io.ReadCloser, error) {
 
 func (f files) Unpack(ctx context.Context, dir string, tar io.Reader) error {
 	in, from := rewound(tar)
-	return doneWith(ctx, f.v, f.id, in, func(at cove.Platform) error { return at.Files(f.id).Unpack(ctx, dir, from()) })
+	return doneWith(ctx, f.v.changing(""), f.id, in, func(at cove.Platform) error { return at.Files(f.id).Unpack(ctx, dir, from()) })
 }
 
 func (f files) Watch(ctx context.Context, dir string) iter.Seq2[cove.Change, error] {
@@ -183,7 +192,7 @@ func (f files) Watch(ctx context.Context, dir string) iter.Seq2[cove.Change, err
 }
 
 func (f files) Tag(ctx context.Context, name string, meta map[string]string) error {
-	return done(ctx, f.v, f.id, func(at cove.Platform) error { return at.Files(f.id).Tag(ctx, name, meta) })
+	return done(ctx, f.v.changing(""), f.id, func(at cove.Platform) error { return at.Files(f.id).Tag(ctx, name, meta) })
 }
 
 type contexts struct {
@@ -192,11 +201,11 @@ type contexts struct {
 }
 
 func (c contexts) Run(ctx context.Context, req cove.CodeRequest) (*cove.CodeResult, error) {
-	return on(ctx, c.v, c.id, func(at cove.Platform) (*cove.CodeResult, error) { return at.Contexts(c.id).Run(ctx, req) })
+	return on(ctx, c.v.changing(""), c.id, func(at cove.Platform) (*cove.CodeResult, error) { return at.Contexts(c.id).Run(ctx, req) })
 }
 
 func (c contexts) Open(ctx context.Context, spec cove.ContextSpec) (*cove.CodeContext, error) {
-	return on(ctx, c.v, c.id, func(at cove.Platform) (*cove.CodeContext, error) { return at.Contexts(c.id).Open(ctx, spec) })
+	return on(ctx, c.v.changing(spec.IdempotencyKey), c.id, func(at cove.Platform) (*cove.CodeContext, error) { return at.Contexts(c.id).Open(ctx, spec) })
 }
 
 func (c contexts) List(ctx context.Context) iter.Seq2[cove.CodeContext, error] {
@@ -204,15 +213,15 @@ func (c contexts) List(ctx context.Context) iter.Seq2[cove.CodeContext, error] {
 }
 
 func (c contexts) Restart(ctx context.Context, name string) error {
-	return done(ctx, c.v, c.id, func(at cove.Platform) error { return at.Contexts(c.id).Restart(ctx, name) })
+	return done(ctx, c.v.changing(""), c.id, func(at cove.Platform) error { return at.Contexts(c.id).Restart(ctx, name) })
 }
 
 func (c contexts) Interrupt(ctx context.Context, name string) error {
-	return done(ctx, c.v, c.id, func(at cove.Platform) error { return at.Contexts(c.id).Interrupt(ctx, name) })
+	return done(ctx, c.v.changing(""), c.id, func(at cove.Platform) error { return at.Contexts(c.id).Interrupt(ctx, name) })
 }
 
 func (c contexts) Close(ctx context.Context, name string) error {
-	return done(ctx, c.v, c.id, func(at cove.Platform) error { return at.Contexts(c.id).Close(ctx, name) })
+	return done(ctx, c.v.changing(""), c.id, func(at cove.Platform) error { return at.Contexts(c.id).Close(ctx, name) })
 }
 
 func (c contexts) Analyze(ctx context.Context, req cove.AnalyzeRequest) (*cove.CodeAnalysis, error) {
@@ -237,7 +246,7 @@ type trials struct {
 }
 
 func (t trials) Run(ctx context.Context, req cove.TrialRequest) (*cove.TrialResult, error) {
-	return on(ctx, t.v, t.id, func(at cove.Platform) (*cove.TrialResult, error) { return at.Trials(t.id).Run(ctx, req) })
+	return on(ctx, t.v.changing(""), t.id, func(at cove.Platform) (*cove.TrialResult, error) { return at.Trials(t.id).Run(ctx, req) })
 }
 
 func (t trials) Get(ctx context.Context) (*cove.TrialResult, error) {
@@ -249,11 +258,11 @@ func (t trials) Before(ctx context.Context, name string) ([]byte, error) {
 }
 
 func (t trials) Commit(ctx context.Context) error {
-	return done(ctx, t.v, t.id, func(at cove.Platform) error { return at.Trials(t.id).Commit(ctx) })
+	return done(ctx, t.v.changing(""), t.id, func(at cove.Platform) error { return at.Trials(t.id).Commit(ctx) })
 }
 
 func (t trials) Discard(ctx context.Context) error {
-	return done(ctx, t.v, t.id, func(at cove.Platform) error { return at.Trials(t.id).Discard(ctx) })
+	return done(ctx, t.v.changing(""), t.id, func(at cove.Platform) error { return at.Trials(t.id).Discard(ctx) })
 }
 
 type links struct {
@@ -283,12 +292,12 @@ type runs struct {
 
 func (r runs) Submit(ctx context.Context, req cove.RunRequest) (*cove.Run, error) {
 	if req.Session != "" {
-		return on(ctx, r.v, req.Session, func(at cove.Platform) (*cove.Run, error) { return at.Runs().Submit(ctx, req) })
+		return on(ctx, r.v.changing(req.IdempotencyKey), req.Session, func(at cove.Platform) (*cove.Run, error) { return at.Runs().Submit(ctx, req) })
 	}
 	if err := r.v.m.mayBegin(); err != nil {
 		return nil, err
 	}
-	return chase(ctx, r.v, r.v.m.cfg.Node, func(at cove.Platform) (*cove.Run, error) { return at.Runs().Submit(ctx, req) })
+	return chase(ctx, r.v.changing(req.IdempotencyKey), r.v.m.cfg.Node, func(at cove.Platform) (*cove.Run, error) { return at.Runs().Submit(ctx, req) })
 }
 
 func (r runs) Wait(ctx context.Context, id cove.ID) (*cove.Run, error) {
@@ -318,7 +327,7 @@ func (o volumes) Create(ctx context.Context, req cove.VolumeRequest) (*cove.Save
 	if err := o.v.m.mayBegin(); err != nil {
 		return nil, err
 	}
-	return chase(ctx, o.v, o.v.m.cfg.Node, func(at cove.Platform) (*cove.SavedVolume, error) { return at.Volumes().Create(ctx, req) })
+	return chase(ctx, o.v.changing(req.IdempotencyKey), o.v.m.cfg.Node, func(at cove.Platform) (*cove.SavedVolume, error) { return at.Volumes().Create(ctx, req) })
 }
 
 func (o volumes) Delete(ctx context.Context, ref string) error {
@@ -337,11 +346,11 @@ func (s snapshots) Resume(ctx context.Context, id cove.ID) (*cove.Session, error
 }
 
 func (s snapshots) Snapshot(ctx context.Context, id cove.ID, req cove.SnapshotRequest) (*cove.Snapshot, error) {
-	return on(ctx, s.v, id, func(at cove.Platform) (*cove.Snapshot, error) { return at.Snapshots().Snapshot(ctx, id, req) })
+	return on(ctx, s.v.changing(req.IdempotencyKey), id, func(at cove.Platform) (*cove.Snapshot, error) { return at.Snapshots().Snapshot(ctx, id, req) })
 }
 
 func (s snapshots) Fork(ctx context.Context, id cove.ID, as cove.ForkRequest) (*cove.Session, error) {
-	return on(ctx, s.v, id, func(at cove.Platform) (*cove.Session, error) { return at.Snapshots().Fork(ctx, id, as) })
+	return on(ctx, s.v.changing(as.IdempotencyKey), id, func(at cove.Platform) (*cove.Session, error) { return at.Snapshots().Fork(ctx, id, as) })
 }
 
 func (s snapshots) List(ctx context.Context, f cove.SnapshotFilter) iter.Seq2[*cove.Snapshot, error] {
@@ -372,7 +381,11 @@ func (s sessions) Start(ctx context.Context, id cove.ID) (*cove.Session, error) 
 }
 
 func (s sessions) Close(ctx context.Context, id cove.ID, keep bool) (cove.ID, error) {
-	return on(ctx, s.v, id, func(at cove.Platform) (cove.ID, error) { return at.Sessions().Close(ctx, id, keep) })
+	v := s.v
+	if keep { // the id of what is kept is in no other answer
+		v = v.changing("")
+	}
+	return on(ctx, v, id, func(at cove.Platform) (cove.ID, error) { return at.Sessions().Close(ctx, id, keep) })
 }
 
 func (s sessions) Usage(ctx context.Context, id cove.ID) (cove.Usage, error) {

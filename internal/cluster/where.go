@@ -98,6 +98,25 @@ func away(node string, err error) error {
 		With("retry_after", retrySoon).With("node", node).Remedy("try again in a moment; if the node is gone, the answer says so then")
 }
 
+// unanswered is the answer where a node was asked and what it answered did not come:
+// what changes something may have been done, and who is told to try again would do it
+// twice.
+func (v view) unanswered(node string, err error) error {
+	if !v.changes {
+		return away(node, err)
+	}
+	where := "node " + node
+	if region, abroad := strings.CutPrefix(node, inRegion); abroad {
+		node, where = "", "region "+region
+	}
+	e := cove.Wrap(cove.Unavailable, err, "the request was sent to %s, whose answer did not come: it may have been done, in part or not at all", where)
+	if node != "" {
+		e = e.With("node", node)
+	}
+	return e.Reason(cove.ReasonOutcomeUnknown).
+		Remedy("do not repeat it yet: look at what it changes, such as the files that it writes, and repeat it only if nothing of that is there")
+}
+
 // follows returns the node that err says has it, and whether it says so; "" is nobody.
 func follows(err error) (node string, ok bool) {
 	if cove.ReasonOf(err) != cove.ReasonElsewhere {
@@ -129,10 +148,13 @@ func (v view) lost(ctx context.Context, id cove.ID, node string, err error) (aga
 	v.m.known.forget(id)
 	if r := v.m.regions.named(strings.TrimPrefix(node, inRegion)); r != nil && strings.HasPrefix(node, inRegion) {
 		r.turn.Add(1)
+		if v.changes && !notSent(err) {
+			return false, v.unanswered(node, err)
+		}
 		return false, farAway(r, err)
 	}
 	if !notSent(err) {
-		return false, away(node, err)
+		return false, v.unanswered(node, err)
 	}
 	s, lerr := v.m.cfg.Directory.Locate(ctx, id)
 	switch {
@@ -268,8 +290,10 @@ func chase[T any](ctx context.Context, v view, node string, do func(cove.Platfor
 		case ok && !v.here && next != "":
 			node = next
 			continue
-		case node != v.m.cfg.Node && broke(err):
+		case node != v.m.cfg.Node && broke(err) && notSent(err):
 			return out, away(node, err)
+		case node != v.m.cfg.Node && broke(err):
+			return out, v.unanswered(node, err)
 		}
 		return got, err
 	}

@@ -388,9 +388,10 @@ func shut(ctx context.Context, srv *http.Server) error {
 	return err
 }
 
-// ending is the answer to who waits for something when the server stops.
+// ending is the answer to a request that is broken off when the server stops.
 func ending() error {
-	return cove.Errorf(cove.Unavailable, "the server is shutting down").Remedy("try again when it is back; programs in the background go on")
+	return cove.Errorf(cove.Unavailable, "the server is shutting down").
+		Remedy("look whether it was done before you ask again when the server is back; programs in the background go on")
 }
 
 func (s *server) end(ctx context.Context) error {

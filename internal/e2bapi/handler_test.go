@@ -292,6 +292,9 @@ func TestProblems(t *testing.T) {
 			t.Errorf("%s: %d %q %d", reason, status, word, rpc)
 		}
 	}
+	if status, word, rpc, _ := e2bapi.Problem(cove.Errorf(cove.Unavailable, "x").Reason(cove.ReasonOutcomeUnknown)); status != 503 || word != "unknown" || rpc != 500 {
+		t.Errorf("what may have been done: %d %q %d", status, word, rpc)
+	}
 	if _, word, _, text := e2bapi.Problem(cove.Errorf(cove.NotFound, "x").Reason(cove.ReasonSessionExpired)); word != "unavailable" || text != "The sandbox was not found" {
 		t.Errorf("%q %q", word, text)
 	}

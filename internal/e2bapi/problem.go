@@ -43,6 +43,8 @@ func shapeOf(err error) shape {
 	switch cove.ReasonOf(err) {
 	case cove.ReasonTenantDisk, cove.ReasonDiskReserve: // waiting does not help
 		return shape{http.StatusInsufficientStorage, shapes[cove.Exhausted].word, shapes[cove.Exhausted].rpc}
+	case cove.ReasonOutcomeUnknown: // clients take "unavailable" for a sandbox that has ended, and make another
+		return shape{shapes[cove.Unavailable].status, "unknown", http.StatusInternalServerError}
 	}
 	if s, ok := shapes[cove.CodeOf(err)]; ok {
 		return s

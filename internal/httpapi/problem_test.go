@@ -103,6 +103,16 @@ func TestRetryAfterOfWhatIsAway(t *testing.T) {
 	}
 }
 
+// TestOutcomeUnknown: what may have been done is not to be asked again after a while.
+func TestOutcomeUnknown(t *testing.T) {
+	r := serve(t)
+	r.fake.fail = cove.Errorf(cove.Unavailable, "no answer").Reason(cove.ReasonOutcomeUnknown).Remedy("look first")
+	a := r.send(http.MethodPost, "/api/sandboxes/x/execute", `{"command":"true"}`)
+	if p := a.problem(t); a.status != 503 || a.header.Get("Retry-After") != "" || p.Reason != "outcome_unknown" || p.Remedy != "look first" {
+		t.Errorf("it is answered with %d, Retry-After %q, %+v", a.status, a.header.Get("Retry-After"), p)
+	}
+}
+
 func TestDetailsThatAreNotJSON(t *testing.T) {
 	r := serve(t)
 	r.fake.fail = cove.Errorf(cove.Conflict, "x").With("broken", func() {})

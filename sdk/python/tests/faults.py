@@ -138,7 +138,7 @@ class Strangers(unittest.IsolatedAsyncioTestCase):
             self.assertEqual(len([head for head in peer.heads if f"Cove-Retry: {reason}" in head]), 2)
 
     async def test_what_may_be_there_still_is_not(self) -> None:
-        for code, reason in (("unavailable", "node_away"), ("unavailable", "no_directory"), ("unavailable", "node_lost"), ("conflict", "node_lost"), ("not_found", "session_closed")):
+        for code, reason in (("unavailable", "node_away"), ("unavailable", "outcome_unknown"), ("unavailable", "no_directory"), ("unavailable", "node_lost"), ("conflict", "node_lost"), ("not_found", "session_closed")):
             peer, sandbox = await self.lost(code, reason)
             with self.assertRaises(CoveError) as caught:
                 await sandbox.commands.run("true")

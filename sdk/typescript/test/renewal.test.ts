@@ -66,7 +66,7 @@ test("one that was lost is opened again as well", async () => {
 
 test("one that may be there still is not opened again", async () => {
   for (const [status, code, reason] of [
-    [503, "unavailable", "node_away"], [503, "unavailable", "no_directory"], [503, "unavailable", "node_lost"], [409, "conflict", "node_lost"], [404, "not_found", "session_closed"],
+    [503, "unavailable", "node_away"], [503, "unavailable", "outcome_unknown"], [503, "unavailable", "no_directory"], [503, "unavailable", "node_lost"], [409, "conflict", "node_lost"], [404, "not_found", "session_closed"],
   ] as const) {
     const server = new Expiring({ status, code, reason });
     await using sandbox = await Sandbox.create({ serverUrl: await peer(server.answer) });
