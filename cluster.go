@@ -65,7 +65,9 @@ func NodeStates() []NodeState { return []NodeState{NodeReady, NodeCordoned, Node
 // Of sessions, a node writes only those that are its own or nobody's. PutSession
 // is Conflict with ReasonElsewhere where another live session of the same tenant,
 // user and thread is there, and Exhausted with ReasonTenantQuota or ReasonKeyQuota
-// where a session with a sandbox would be one too many in the whole cluster.
+// where a session with a sandbox would be one too many in the whole cluster. While
+// the directory settles nobody knows that, and it is Unavailable with
+// ReasonNoDirectory.
 type Directory interface {
 	Store
 	Membership
@@ -126,8 +128,10 @@ type Pulse struct {
 	// Settling is how long the directory may still lack what nodes know, because it
 	// was begun anew. Until then nobody can be told that a session is not there.
 	Settling time.Duration
-	// Epoch is another one each time that the directory was begun anew.
+	// Epoch is another one each time that the directory was begun anew, with what it
+	// had or without; Origin only when it lost all.
 	Epoch    string
+	Origin   string
 	Cordoned bool // this node is to be given nothing new
 }
 

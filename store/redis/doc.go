@@ -20,7 +20,7 @@
 // several texts are those texts with their lengths, so that none is taken for
 // another.
 //
-//	epoch                  hash: run (of the server), id, began, settle
+//	epoch                  hash: run (of the server), id, began, settle, origin (the first id of this hash)
 //	token                  the last token of a lease
 //	lease:NODE             "token instance", expires
 //	node:NODE              hash: data, seen, cordoned, away; kept for an hour after it was last seen
@@ -56,7 +56,8 @@
 // A server that is another one than before, or empty, begins a new epoch: it may
 // lack what nodes know. For a lease after that, which is as long as a node goes on
 // that cannot say anything, nobody is told that a session is not there, and none is
-// ended because its node has no lease. Nodes put their sessions back in that time. A session that was told to be lost stays
+// ended because its node has no lease, and none gets a sandbox, since nobody knows how
+// many there are. Nodes put their sessions back in that time. A session that was told to be lost stays
 // lost: who ended it remembers it, and ends it again in the next epoch.
 //
 // This package must not decide anything that is not in the contract of

@@ -37,6 +37,7 @@ func TestSettling(t *testing.T) {
 			if second.Epoch == first.Epoch || second.Settling <= 0 || second.Settling > longLease {
 				t.Errorf("a strange pulse: %+v after %+v", second, first)
 			}
+			same(t, second.Origin == first.Origin && first.Origin != "", name == "restarted")
 			err = errOf(a.Locate(t.Context(), "unknown"))
 			fails(t, err, cove.Unavailable, cove.ReasonNoDirectory)
 			if wait, isInt := detail(t, err, "retry_after").(int); !isInt || wait < 1 || wait > 600 {
@@ -63,6 +64,35 @@ func TestSettling(t *testing.T) {
 			same(t, c.counted("tenant:acme")[0], "1")
 		})
 	}
+}
+
+// TestBoundsWhileSettling has a directory lose all: until nodes had the time to say what
+// they have, nothing gets a sandbox, and what there is goes on.
+func TestBoundsWhileSettling(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	a, b := c.join("a"), c.join("b")
+	theirs, mine := session("theirs", "b", ""), session("mine", "a", "")
+	ok(t, b.PutSession(t.Context(), theirs))
+	ok(t, a.PutSession(t.Context(), mine))
+	c.server.Flush()
+	beat(t, a)
+	ok(t, a.PutTenant(t.Context(), &cove.Tenant{Name: "acme", Quota: cove.Bounds{Sessions: 2}}))
+	ok(t, a.Restore(t.Context(), mine))
+	err := a.PutSession(t.Context(), session("more", "a", "")) // of the other node nobody has heard
+	fails(t, err, cove.Unavailable, cove.ReasonNoDirectory)
+	if wait, isInt := detail(t, err, "retry_after").(int); !isInt || wait < 1 {
+		t.Errorf("retry after %v", wait)
+	}
+	mine.State = cove.Paused
+	ok(t, a.PutSession(t.Context(), mine))
+	mine.State = cove.Stopped
+	ok(t, a.PutSession(t.Context(), mine))
+	mine.State = cove.Running
+	fails(t, a.PutSession(t.Context(), mine), cove.Unavailable, cove.ReasonNoDirectory)
+	beat(t, b)
+	ok(t, b.Restore(t.Context(), theirs))
+	same(t, c.counted("tenant:acme")[0], "1")
 }
 
 // TestTokensAreNeverGivenTwice, not even by a server that forgot them.
@@ -201,6 +231,7 @@ func TestFailover(t *testing.T) {
 	a := open(t, redis.Config{URL: set.URL(), Node: "a", Instance: "x", Lease: longLease})
 	first := beat(t, a)
 	rec := session("s", "a", "ann")
+	rec.State = cove.Stopped // bounds are not known yet
 	ok(t, a.PutSession(t.Context(), rec))
 	set.Failover()
 	for deadline := time.Now().Add(30 * time.Second); ; <-time.After(20 * time.Millisecond) {
@@ -216,7 +247,7 @@ func TestFailover(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	rec.State = cove.Paused
+	rec.LastActivity = rec.LastActivity.Add(time.Second)
 	ok(t, a.PutSession(t.Context(), rec))
 }
 
@@ -263,7 +294,7 @@ func TestMovedSlot(t *testing.T) {
 	a := open(t, redis.Config{URL: set.URL(), Node: "a", Instance: "x", Lease: longLease})
 	first := beat(t, a)
 	rec := session("s", "a", "ann")
-	ok(t, a.PutSession(t.Context(), rec))
+	ok(t, a.Restore(t.Context(), rec))
 	fails(t, errOf(a.Locate(t.Context(), "unknown")), cove.Unavailable, cove.ReasonNoDirectory)
 	ctx, cancel := context.WithCancel(t.Context())
 	told := &news{}

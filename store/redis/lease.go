@@ -37,11 +37,11 @@ func (s *Store) Beat(ctx context.Context, n cove.Node) (cove.Pulse, error) {
 	case a.is("conflict", 0):
 		return cove.Pulse{}, cove.Errorf(cove.Conflict, "another server is node %.80q, and its lease is good", s.node).
 			Remedy("give each server a node name of its own, or end the other one; where it was removed, wait %d seconds", seconds(s.lease.Milliseconds()))
-	case !a.is("ok", 4):
+	case !a.is("ok", 5):
 		return cove.Pulse{}, strange(a)
 	}
 	p := cove.Pulse{
-		Token: number(a[1]), Epoch: a[2], Settling: time.Duration(number(a[3])) * time.Millisecond, Cordoned: a[4] != "",
+		Token: number(a[1]), Epoch: a[2], Settling: time.Duration(number(a[3])) * time.Millisecond, Cordoned: a[4] != "", Origin: a[5],
 	}
 	s.token.Store(p.Token)
 	s.buryAll(ctx, p.Epoch)

@@ -110,6 +110,8 @@ func (s *Store) refusal(a answer, rec *cove.Session) error {
 			return e
 		}
 		return e.Reason(cove.ReasonElsewhere).With("node", a[2]).With("session_id", a[1])
+	case a.is("settling", 1):
+		return s.settling(number(a[1]))
 	case a.is("tenant_quota", 0):
 		return cove.Errorf(cove.Exhausted, "tenant %.80q has as many sandboxes, or as much memory, as it may have in all nodes", rec.Tenant).
 			Reason(cove.ReasonTenantQuota).Remedy("end or stop a session of the tenant, or have its quota raised").With("retry_after", quotaRetry)

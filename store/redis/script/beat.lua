@@ -8,6 +8,7 @@ local epoch = call('HMGET', P .. 'epoch', 'run', 'id', 'began', 'settle')
 if epoch[1] ~= server then
   epoch = {server, name, number(time), SETTLE}
   call('HSET', P .. 'epoch', 'run', server, 'id', name, 'began', epoch[3], 'settle', SETTLE)
+  call('HSETNX', P .. 'epoch', 'origin', name)
   -- The last tokens may be among what was lost: none is given twice.
   local least = math.max(time * 1000, tonumber(token))
   if tonumber(call('GET', P .. 'token') or 0) < least then call('SET', P .. 'token', number(least)) end
@@ -21,4 +22,5 @@ call('HSETNX', node, 'cordoned', cordoned)
 call('HSET', node, 'data', data, 'seen', number(time), 'away', '')
 call('PEXPIRE', node, kept)
 call('ZADD', P .. 'nodes', 0, NODE)
-return {'ok', token, epoch[2], number(math.max(0, epoch[3] + epoch[4] - time)), call('HGET', node, 'cordoned')}
+return {'ok', token, epoch[2], number(math.max(0, epoch[3] + epoch[4] - time)), call('HGET', node, 'cordoned'),
+  call('HGET', P .. 'epoch', 'origin') or ''}

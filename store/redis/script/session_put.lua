@@ -25,7 +25,10 @@ if new.holder ~= '' then
   end
 end
 
+-- Bounds are known when every node has said again what it has.
 if mode == 'put' and NODE ~= '' and HOLDS[new.state] and not (old and HOLDS[old.state]) then
+  local wait = settling()
+  if wait > 0 then return {'settling', number(wait)} end
   local bound = full(new)
   if bound then return {bound} end
 end
