@@ -26,7 +26,8 @@ type Provider interface {
 	Create(ctx context.Context, id ID, spec Spec) (Sandbox, error)
 
 	// Attach returns a live sandbox that an earlier process made, after our
-	// restart; NotFound if it is gone. Attaching twice gives the same sandbox.
+	// restart; NotFound if it is gone. Attaching twice gives the same sandbox. The
+	// first time, a sandbox that was paused runs again, so that its programs can be taken up.
 	Attach(ctx context.Context, id ID) (Sandbox, error)
 
 	// List yields the ids of all sandboxes that this provider holds for us,

@@ -40,6 +40,9 @@ type Session struct {
 	// Counted are background programs that a provider still keeps and whose CPU
 	// time has been added to the tenant's. It is in the record only.
 	Counted []PID `json:"counted,omitempty"`
+	// Was is the state that a session in error has again when its provider is back. It is
+	// in the record only.
+	Was State `json:"was,omitempty"`
 	// Trial says whether changes to the files are on trial.
 	Trial TrialState `json:"trial,omitempty"`
 }

@@ -113,7 +113,7 @@ func (e *Engine) recoverOne(ctx context.Context, s *cove.Session, stored []strin
 		return e.recoverLive(ctx, l, s)
 	case cove.Failed:
 		if s.Cause == cove.ReasonProviderDown {
-			s.State, s.Cause = cove.Running, ""
+			s.State, s.Cause, s.Was = cmp.Or(s.Was, cove.Running), "", "" // older records have no Was
 			return e.recoverOne(ctx, s, stored)
 		}
 	case cove.Stopped:
@@ -130,13 +130,13 @@ func (e *Engine) recoverLive(ctx context.Context, l *lease, s *cove.Session) err
 	sandbox, err := e.attach(ctx, s)
 	if err == nil {
 		l.sandbox, l.runsLines = sandbox, e.probes.shell(s.Provider)
-		err = asRecorded(ctx, sandbox, s.State)
-	}
-	if err == nil {
 		err = errors.Join(e.takeBack(ctx, l, sandbox), steerBack(ctx, sandbox, s.Spec.Network))
 	}
 	if err == nil {
 		err = e.resumePrograms(ctx, l)
+	}
+	if err == nil { // last: the agent of a paused sandbox cannot say which programs it keeps
+		err = asRecorded(ctx, sandbox, s.State)
 	}
 	switch {
 	case cove.CodeOf(err) == cove.NotFound:
@@ -145,7 +145,7 @@ func (e *Engine) recoverLive(ctx context.Context, l *lease, s *cove.Session) err
 	case err != nil: // nobody knows whether its sandbox lives: keep it for the next start
 		e.cfg.Logger.WarnContext(ctx, "session kept until its provider is back", sessionAttr(s.ID), providerAttr(s.Provider), errAttr(err))
 		l.letGo(ctx)
-		l.change(func(r *cove.Session) { r.State, r.Cause = cove.Failed, cove.ReasonProviderDown })
+		l.change(func(r *cove.Session) { r.State, r.Cause, r.Was = cove.Failed, cove.ReasonProviderDown, s.State })
 		return e.takeUp(ctx, l)
 	}
 	e.spentBefore(ctx, l, sandbox)
@@ -166,8 +166,8 @@ func (e *Engine) recoverLive(ctx context.Context, l *lease, s *cove.Session) err
 	return nil
 }
 
-// asRecorded pauses a sandbox or lets it go on, as its record says: a crash may
-// have come between the two.
+// asRecorded pauses a sandbox or lets it go on, as its record says: Attach lets a paused
+// one go on, and a crash may have come between a pause and its record.
 func asRecorded(ctx context.Context, sandbox cove.Sandbox, state cove.State) error {
 	pauser, ok := cove.As[cove.Pauser](sandbox)
 	if !ok {

@@ -367,3 +367,39 @@ func TestStrangersAmongTheKept(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
+
+// TestPausedSessionsOutliveTheServer: a paused session is paused after each start, also
+// after one at which its provider did not answer, and its program goes on.
+func TestPausedSessionsOutliveTheServer(t *testing.T) {
+	f := &failing{step: "kept", with: cove.Errorf(cove.Unavailable, "it is away")}
+	w, id, pid := withProgram(t, f)
+	e := w.open()
+	if _, err := e.As(boss).Snapshots().Pause(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	for _, away := range []bool{false, true, false, false} {
+		w.shut(e, w.provider)
+		f.on = away
+		e = w.open()
+		want, cause := cove.Paused, ""
+		if away {
+			want, cause = cove.Failed, cove.ReasonProviderDown
+		}
+		if got, err := e.As(boss).Sessions().Get(t.Context(), id); err != nil || got.State != want || got.Cause != cause {
+			t.Fatalf("%+v, %v; want it %s", got, err, want)
+		}
+	}
+	p := e.As(boss)
+	if list := processes(t, p, id); len(list) != 1 || list[0].PID != pid || !list[0].Running {
+		t.Errorf("the programs are %+v", list)
+	}
+	if _, err := p.Snapshots().Resume(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Processes(id).Input(t.Context(), pid, []byte("x\n"), true); err != nil {
+		t.Fatal(err)
+	}
+	if got := follow(t, p, id, pid, 0, ""); got != "ready\nx\n" {
+		t.Errorf("the program wrote %q", got)
+	}
+}

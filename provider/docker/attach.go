@@ -73,8 +73,7 @@ func (p *Provider) takeUp(ctx context.Context, id cove.ID) (*sandbox, error) {
 	if c.State == nil || !c.State.Running || c.Config == nil || c.Config.Labels[labelOwner] != owner || c.Name != "/"+prefix+string(id) && c.Name != prefix+string(id) {
 		return nil, absent(id)
 	}
-	paused := c.State.Paused
-	if paused { // its agent has to answer
+	if c.State.Paused { // its agent has to answer
 		if err := e.thaw(ctx, n.Container); err != nil {
 			return nil, err
 		}
@@ -90,13 +89,6 @@ func (p *Provider) takeUp(ctx context.Context, id cove.ID) (*sandbox, error) {
 	if err := s.depart(ask, n.Spec.Network); err != nil {
 		m.conn.Leave()
 		return nil, err
-	}
-	if paused {
-		if err := e.freeze(ctx, n.Container); err != nil {
-			s.leave()
-			return nil, err
-		}
-		s.hold(true)
 	}
 	return s, nil
 }

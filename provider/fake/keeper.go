@@ -96,8 +96,9 @@ func (s *sandbox) leave() {
 	s.tree.endWatches()
 }
 
-// again returns the sandbox for a provider that comes later.
+// again returns the sandbox for a provider that comes later. One that was paused runs.
 func (s *sandbox) again(p *Provider) *sandbox {
+	s.machine.resume()
 	n := &sandbox{provider: p, id: s.id, spec: s.spec, iso: s.iso, tree: s.tree, machine: s.machine, turn: make(chan struct{}, 1)}
 	n.face = n.layers()
 	return n
@@ -204,14 +205,19 @@ var _ cove.Resumer = resuming{}
 
 func (l resuming) Unwrap() cove.Sandbox { return l.Sandbox }
 
-// Kept implements [cove.Resumer]. Programs come in the order of their start.
+// Kept implements [cove.Resumer]. Programs come in the order of their start. A paused
+// sandbox does not answer, as one whose agent has to.
 func (l resuming) Kept(ctx context.Context) iter.Seq2[cove.Kept, error] {
 	return func(yield func(cove.Kept, error) bool) {
-		if err := l.s.ready(ctx, "kept"); err != nil {
+		m := l.s.machine
+		err := l.s.ready(ctx, "kept")
+		if err == nil {
+			err = m.running(ctx)
+		}
+		if err != nil {
 			yield(cove.Kept{}, err)
 			return
 		}
-		m := l.s.machine
 		m.mu.Lock()
 		jobs := make([]*job, 0, len(m.kept))
 		for _, j := range m.kept {

@@ -1,6 +1,7 @@
 package fake
 
 import (
+	"context"
 	"maps"
 	"sync"
 	"sync/atomic"
@@ -196,6 +197,22 @@ func (m *machine) resume() {
 	if m.gate != nil {
 		close(m.gate)
 		m.gate = nil
+	}
+}
+
+// running waits until the machine is not paused.
+func (m *machine) running(ctx context.Context) error {
+	m.mu.Lock()
+	gate := m.gate
+	m.mu.Unlock()
+	if gate == nil {
+		return nil
+	}
+	select {
+	case <-gate:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 

@@ -62,6 +62,11 @@ func (s *sandbox) Pause(ctx context.Context) error {
 		if u, err := s.conn.Usage(look); err == nil {
 			s.pauses.last = u
 		}
+		// Before the pause: a process that takes over after a crash in between must know that
+		// the agent may not answer. Letting a sandbox go on that runs does nothing.
+		if err := s.rewrite(func(n *note) { n.Paused = true }); err != nil {
+			return err
+		}
 		// Who is asked does it, also when nobody waits any more: to give up here would
 		// leave a sandbox that stands still and is not known to.
 		if err := s.made.h.run.pause(context.WithoutCancel(ctx), name); err != nil {
@@ -69,7 +74,7 @@ func (s *sandbox) Pause(ctx context.Context) error {
 		}
 		s.pauses.paused = true
 		s.conn.Still(true)
-		return s.rewrite(func(n *note) { n.Paused = true })
+		return nil
 	})
 }
 

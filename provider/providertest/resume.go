@@ -15,6 +15,7 @@ func resumeTests() []test {
 		{"output_is_complete_from_the_first_byte", resumeOutput},
 		{"programs_are_listed_with_their_notes", resumeKept},
 		{"ended_meanwhile", resumeEnded},
+		{"paused_meanwhile", resumePaused},
 		{"input_goes_on", resumeInput},
 		{"end_of_input_stays_the_end", resumeInputEnd},
 		{"terminal_goes_on", resumeTerminal},
@@ -153,6 +154,27 @@ func resumeEnded(e *env) {
 	equal(e, r.out.String(), "done\n", "the output")
 	e.wants(cove.NotFound, r.Signal(e.ctx(), "TERM"), "a signal after the end")
 	e.ended(e.wait(e.resume(again, "p2", cove.Limits{})), cove.Signaled, 143, "TERM")
+}
+
+// resumePaused: a sandbox that is paused when the provider ends runs when it is attached,
+// so that its programs can be taken up, and can be paused again after that.
+func resumePaused(e *env) {
+	e.needsPower(cove.PowerPause)
+	s := e.resumable()
+	p := e.keep(s, "p1", shell(countSlowly))
+	p.out.until("0\n")
+	for range 2 {
+		e.must(as[cove.Pauser](e, s).Pause(e.ctx()), "pause")
+		s = e.reattach(s, p)
+		equal(e, len(e.kept(s)), 1, "the number of kept programs")
+		p = &keptProgram{e.resume(s, "p1", cove.Limits{}), "p1"}
+		e.must(as[cove.Pauser](e, s).Pause(e.ctx()), "pause after the restart")
+		e.quiet(p.interactive)
+	}
+	e.must(as[cove.Pauser](e, s).Resume(e.ctx()), "resume")
+	e.write(s, "go", "")
+	e.ended(e.wait(p), cove.Exited, 3, "")
+	equal(e, p.out.String(), "0\n1\n2\n3\n4\n5\n6\n7\nerr\nend\n", "the output")
 }
 
 func resumeInput(e *env) {
