@@ -170,14 +170,6 @@ func (p *process) later(do func(ctx context.Context)) {
 	}()
 }
 
-// shut tells the holder that there is no more input. When the program has ended
-// it knows, and when this host has left the input goes on with the next.
-func (p *process) shut() {
-	if p.held && !p.isOver() {
-		p.later(func(ctx context.Context) { _ = p.holder.Shut(ctx, p.keep) })
-	}
-}
-
 // finish makes the reading from the holder end, with the program or, if this
 // host has lost it, at once.
 func (p *process) finish() {

@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	if os.Args[0] == keeper.Name {
 		os.Exit(keeper.Main(keeper.DefaultFD, os.Args[1]))
 	}
-	linuxtest.Main(m, map[string]linuxtest.Func{"agent": playAgent, "door": playDoor})
+	linuxtest.Main(m, map[string]linuxtest.Func{"agent": playAgent, "door": playDoor, "host": playHost})
 }
 
 // sandboxUser is who programs are in the namespaces that root makes.

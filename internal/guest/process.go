@@ -25,6 +25,7 @@ type process struct {
 	left    func() bool // this host has let go of all that is kept
 	holder  Holder      // of what is kept; nil where nothing is
 	relayed bool        // its streams are copied on their way
+	guarded bool        // the agent has the end of the input to which we write, too
 	starved func() bool // as Options.OutOfMemory
 	id      uint64
 	keep    string // its name with the holder, if it has one

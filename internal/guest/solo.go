@@ -119,7 +119,7 @@ func (s *Solo) Start(ctx context.Context, cmd cove.Command) (cove.Process, error
 	}
 	p := newProcess(cmd, opts.OutOfMemory)
 	p.id, p.poke = 1, func(ctx context.Context, kind protocol.Kind, to protocol.Poke) error { return s.poke(ctx, p, kind, to) }
-	streams, err := p.connect(cmd, &req)
+	streams, err := p.connect(&cmd, &req)
 	if err != nil {
 		p.abandon(streams)
 		return nil, err

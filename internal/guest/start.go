@@ -33,7 +33,7 @@ func (c *Conn) Start(ctx context.Context, cmd cove.Command) (cove.Process, error
 	if _, inside := p.holder.(inside); inside && p.keep != "" {
 		return c.startHeld(ctx, p, cmd, req)
 	}
-	streams, err := p.connect(cmd, &req)
+	streams, err := p.connect(&cmd, &req)
 	if err != nil {
 		p.abandon(streams)
 		return nil, err
@@ -75,6 +75,7 @@ func newProcess(cmd cove.Command, starved func() bool) *process {
 func (c *Conn) program(cmd cove.Command) *process {
 	p := newProcess(cmd, c.starved)
 	p.relayed, p.holder, p.left = c.link.Relayed(), c.holder(), c.hasLeft
+	p.guarded = !p.relayed && c.version >= protocol.Guards
 	p.poke = func(ctx context.Context, kind protocol.Kind, to protocol.Poke) error {
 		return c.plain(ctx, kind, to.Encode())
 	}
@@ -167,19 +168,20 @@ func (o Options) dir(name string) (string, error) {
 	return o.name(name)
 }
 
-// connect makes the pipes of a program and says so in the request.
-func (p *process) connect(cmd cove.Command, req *protocol.Start) ([]*protocol.Stream, error) {
+// connect makes the pipes of a program and says so in the request. Input that is all in its
+// pipe is none of the command any more.
+func (p *process) connect(cmd *cove.Command, req *protocol.Start) ([]*protocol.Stream, error) {
 	if cmd.TTY != nil {
 		req.Stdio = protocol.TTY
 		return nil, nil
 	}
 	var streams []*protocol.Stream
 	if cmd.Stdin != nil {
-		f, s, err := protocol.Pipe(protocol.Readable)
+		s, err := p.connectInput(cmd, req)
+		streams = append(streams, s...)
 		if err != nil {
-			return streams, pipeFault(err)
+			return streams, err
 		}
-		p.stdin, streams, req.Stdio = f, append(streams, s), req.Stdio|protocol.Stdin
 	}
 	stdout, stderr := cmd.Stdout, cmd.Stderr
 	merged := stdout != nil && stderr != nil && same(stdout, stderr)

@@ -101,42 +101,6 @@ func (p *process) hurry() {
 	}
 }
 
-// feed copies the caller's input. It ends with the program as soon as the
-// reader lets it.
-func (p *process) feed(from io.Reader) {
-	err := p.copyInput(from)
-	// A reader that breaks is no end for a program that is kept: its input goes on
-	// with the next host.
-	goesOn := p.held && !errors.Is(err, io.EOF)
-	if p.tty {
-		if !goesOn && !p.isOver() {
-			_, _ = io.WriteString(p.stdin, endOfInput)
-		}
-		return
-	}
-	_ = p.stdin.Close()
-	if !goesOn {
-		p.shut()
-	}
-}
-
-// copyInput returns how the reader, or the program's interest in it, ended.
-func (p *process) copyInput(from io.Reader) error {
-	buf := chunks.Get().(*[chunk]byte)
-	defer chunks.Put(buf)
-	for {
-		n, err := from.Read(buf[:])
-		if n > 0 {
-			if _, err := p.stdin.Write(buf[:n]); err != nil {
-				return err
-			}
-		}
-		if err != nil {
-			return err
-		}
-	}
-}
-
 // run delivers until the stream ends, or the program has and its pipe is empty.
 func (o *output) run() {
 	defer o.p.release()

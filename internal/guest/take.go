@@ -33,8 +33,8 @@ func (c *Conn) Take(ctx context.Context, cmd cove.Command, plant func(context.Co
 		return nil, cove.Errorf(cove.Unsupported, "a program that is put into a sandbox has no terminal, no name and no list of programs")
 	}
 	p := c.program(cmd)
-	p.started = time.Now()
-	streams, err := p.connect(cmd, &req)
+	p.started, p.guarded = time.Now(), false // the agent gets no streams
+	streams, err := p.connect(&cmd, &req)
 	if err != nil {
 		p.abandon(streams)
 		return nil, err

@@ -40,7 +40,11 @@ func (m *machine) start(cmd cove.Command) (cove.Process, error) {
 	}
 	j.sink.Store(&sink{cmd.Stdout, cmd.Stderr})
 	if cmd.Stdin != nil {
-		j.in = newIntake(j.over, cmd.Keep != "")
+		broke := func() { j.m.killJob(j, cove.Killed) }
+		if cmd.Keep != "" {
+			broke = nil
+		}
+		j.in = newIntake(j.over, broke)
 	}
 	env := m.environment()
 	env["PWD"] = dir

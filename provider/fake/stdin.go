@@ -18,7 +18,7 @@ const pipeChunks = 64 << 10 / chunkSize
 // its place when the job is kept.
 type intake struct {
 	over   <-chan struct{} // closed when the job is over
-	kept   bool            // a reader that fails leaves the input open for the next one
+	broke  func()          // called when a reader fails; nil leaves the input open for the next one
 	chunks chan []byte
 	eof    chan struct{} // closed at the end of the input
 
@@ -27,8 +27,8 @@ type intake struct {
 	ended bool // eof is closed
 }
 
-func newIntake(over <-chan struct{}, kept bool) *intake {
-	return &intake{over: over, kept: kept, chunks: make(chan []byte, pipeChunks), eof: make(chan struct{})}
+func newIntake(over <-chan struct{}, broke func()) *intake {
+	return &intake{over: over, broke: broke, chunks: make(chan []byte, pipeChunks), eof: make(chan struct{})}
 }
 
 // take begins, or goes on, with a reader; nil ends the input.
@@ -68,10 +68,14 @@ func (in *intake) pump(from io.Reader, turn int) {
 			continue
 		}
 		in.mu.Lock()
-		if turn == in.turn && (!in.kept || errors.Is(err, io.EOF)) {
+		defer in.mu.Unlock()
+		switch {
+		case turn != in.turn:
+		case errors.Is(err, io.EOF):
 			in.end()
+		case in.broke != nil:
+			in.broke()
 		}
-		in.mu.Unlock()
 		return
 	}
 }

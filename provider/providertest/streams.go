@@ -91,9 +91,11 @@ func unreadStdin(e *env) {
 func failingStdin(e *env) {
 	s := e.sandbox()
 	in := io.MultiReader(reader("so far"), iotest.ErrReader(errors.New("the caller's reader broke")))
-	r := e.run(s, cove.Command{Argv: []string{"cat"}, Stdin: in})
-	equal(e, r.stdout, "so far", "what came before the error")
-	e.ended(r.Result, cove.Exited, 0, "")
+	c := shell("cat >f.new; mv f.new f")
+	c.Stdin = in
+	e.ended(e.run(s, c).Result, cove.Killed, 137, "KILL")
+	_, err := s.Files().Stat(e.ctx(), "f")
+	e.wants(cove.NotFound, err, "a file that is made when all the input was read")
 }
 
 func stdinPieces(e *env) {

@@ -173,8 +173,25 @@ func (s *server) look(m *protocol.Message) {
 
 // shut ends the input of a program.
 func (s *server) shut(m *protocol.Message) {
+	if poke, err := protocol.DecodePoke(m.Body); err == nil && s.unguard(poke.Program) {
+		s.reply(m.ID, protocol.Reply{})
+		return
+	}
 	if h := s.asked(m, 0); h != nil {
 		h.shut()
 		s.reply(m.ID, protocol.Reply{})
 	}
+}
+
+// unguard lets go of the input of a program that ends with its host, and reports whether it
+// was held.
+func (s *server) unguard(id uint64) bool {
+	s.procs.Lock()
+	defer s.procs.Unlock()
+	p := s.programs[id]
+	if p == nil || p.guard == nil {
+		return false
+	}
+	p.unguard()
+	return true
 }

@@ -126,9 +126,14 @@ func (s *server) left(next func()) {
 	s.sweep()
 	s.procs.Lock()
 	doomed := map[uint64]bool{}
+	var guards []func()
 	for id, p := range s.programs {
 		if p.keep == "" {
 			doomed[id] = true
+			if p.guard != nil {
+				guards = append(guards, p.guard)
+				p.guard = nil
+			}
 		}
 	}
 	for _, c := range s.family.children {
@@ -142,6 +147,9 @@ func (s *server) left(next func()) {
 	s.procs.Unlock()
 	go func() {
 		s.killAll(func(c child) bool { return s.isDoomed(c, doomed) }, false)
+		for _, release := range guards { // nobody is left who would take it for the end of the input
+			release()
+		}
 		if next != nil {
 			next()
 		}

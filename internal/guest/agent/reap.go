@@ -55,6 +55,7 @@ func (s *server) reap(pid int) bool {
 	for _, id := range s.family.remove(pid) {
 		if p := s.programs[id]; p != nil && p.pid == pid {
 			delete(s.programs, id)
+			p.unguard()
 			how := protocol.Exited{
 				Status: uint32(status),
 				CPU:    (usage.Utime.Sec+usage.Stime.Sec)*1e6 + usage.Utime.Usec + usage.Stime.Usec,

@@ -22,6 +22,7 @@ type program struct {
 	tty     int                // the terminal, for its size; -1 without
 	outputs []*protocol.Stream // only to finish them
 	held    *held              // its streams, if they are ours
+	guard   func()             // lets go of its input; nil if nothing is held of it
 }
 
 // start runs a program and answers. Everything that goes wrong is in the reply.
@@ -43,6 +44,13 @@ func (s *server) start(m *protocol.Message) {
 			p.outputs = append(p.outputs, m.Streams[next])
 		}
 		next++
+		if i == 0 {
+			p.guard = m.Streams[0].Release
+		}
+		if i == 0 && req.Stdio&protocol.Guarded != 0 {
+			p.guard = protocol.NewStream(m.Streams[next].Take(), protocol.Writable).Close
+			next++
+		}
 	}
 	if req.Stdio&protocol.Merged != 0 {
 		files[2] = files[1]
@@ -61,6 +69,7 @@ func (s *server) start(m *protocol.Message) {
 		p.outputs = attached // others may hold the terminal when the program has ended
 	}
 	if err := s.launch(p, &req, files, attached); err != nil {
+		p.unguard()
 		if s.stillborn(p, req.Argv[0], err, files[2], attached) {
 			return
 		}
@@ -69,6 +78,15 @@ func (s *server) start(m *protocol.Message) {
 			attached[0].Close()
 		}
 		s.reply(m.ID, failure(err))
+	}
+}
+
+// unguard lets go of the input. It is called with procs held, or before anybody else knows
+// the program.
+func (p *program) unguard() {
+	if p.guard != nil {
+		p.guard()
+		p.guard = nil
 	}
 }
 

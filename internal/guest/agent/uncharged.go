@@ -57,6 +57,7 @@ func (s *server) exceed(e uncharged.Excess) {
 	case <-told:
 	case <-late.C:
 	}
+	s.end()
 	os.Exit(1)
 }
 

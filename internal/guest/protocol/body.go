@@ -129,8 +129,12 @@ const (
 	Merged // stderr goes where stdout goes
 	TTY    // none is attached: the agent makes a terminal and attaches it to the reply
 	listed // the request has Programs
+	// Guarded says that after the input comes the end of its pipe that the host writes to,
+	// once more: the agent closes it when the host shuts the input, or when the program has
+	// ended. It is for descriptors.
+	Guarded
 
-	allStdio = Stdin | Stdout | Stderr | Merged | TTY | listed
+	allStdio = Stdin | Stdout | Stderr | Merged | TTY | listed | Guarded
 )
 
 // Start asks for a program.
@@ -240,7 +244,7 @@ func decodeStart(d *Decoder) Start {
 // Streams returns how many streams are attached.
 func (s Stdio) Streams() int {
 	n := 0
-	for _, one := range []Stdio{Stdin, Stdout, Stderr} {
+	for _, one := range []Stdio{Stdin, Guarded, Stdout, Stderr} {
 		if s&one != 0 {
 			n++
 		}

@@ -307,7 +307,8 @@ func (l *framed) message(b []byte) (*Message, error) {
 	}
 	m := &Message{Kind: h.kind, ID: h.id, Body: body}
 	for n, f := range h.flows {
-		s, err := l.accept(h.lanes[n], f)
+		input := !l.host && h.kind == KindStart && f == Readable
+		s, err := l.accept(h.lanes[n], f, input)
 		if err != nil {
 			closeStreams(m.Streams)
 			if l.host && scarce(err) {
@@ -348,8 +349,9 @@ func (l *framed) turnAway(m *Message, lanes []uint64) (*Message, error) {
 	return withoutRoom(m.ID), nil
 }
 
-// accept makes the pipe for a stream of the other side.
-func (l *framed) accept(lane uint64, flow Flow) (*Stream, error) {
+// accept makes the pipe for a stream of the other side; input says that it is that of a
+// program.
+func (l *framed) accept(lane uint64, flow Flow, input bool) (*Stream, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	_, taken := l.outs[lane]
@@ -373,7 +375,9 @@ func (l *framed) accept(lane uint64, flow Flow) (*Stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	o, run := l.connect(lane, &ending{file: mine}, flow != Readable, flow != Writable)
+	end := &ending{file: mine, guarded: input}
+	s.let = end.release
+	o, run := l.connect(lane, end, flow != Readable, flow != Writable)
 	if o != nil {
 		s.finish, s.over = o.finish, o.over
 		s.refuse = func() { _ = l.frame(frameReset, lane, []byte{cutOff}) } // else the link is dead

@@ -13,24 +13,47 @@ import (
 )
 
 // ending closes a file when both directions of it are done.
+//
+// A program must not take the end of the link for the end of its input: it would believe
+// that it has read all of it. So the input of a program is guarded: it stays open after a
+// link that broke, until the agent has ended the program and releases it.
 type ending struct {
 	file *os.File
 	mu   sync.Mutex
 	// users is how many directions are not done.
-	users int
-	cut   atomic.Bool // it was refused
-	after func()      // or nil
+	users   int
+	guarded bool
+	broken  bool        // the link was lost before the other side had sent all
+	cut     atomic.Bool // it was refused
+	after   func()      // or nil
 }
 
 func (e *ending) done() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.users--; e.users > 0 {
+	if e.users--; e.users > 0 || e.guarded && e.broken {
 		return
 	}
 	_ = e.file.Close()
 	if e.after != nil {
 		e.after()
+	}
+}
+
+// breaks notes that the link was lost.
+func (e *ending) breaks() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.broken = true
+}
+
+// release ends the guard.
+func (e *ending) release() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.guarded = false
+	if e.users <= 0 {
+		_ = e.file.Close() // again, where nothing broke
 	}
 }
 
@@ -250,6 +273,7 @@ func (i *inlet) run() {
 			break
 		}
 		if _, err := i.end.file.Write(b); err != nil {
+			i.noteBreak()
 			_ = i.l.frame(frameReset, i.lane, nil)
 			return
 		}
@@ -259,11 +283,23 @@ func (i *inlet) run() {
 		var e Encoder
 		e.Uint(uint64(len(b)))
 		if err := i.l.frame(frameCredit, i.lane, e.b); err != nil {
+			i.end.breaks()
 			return
 		}
 	}
+	i.noteBreak()
 	if i.duplex && !i.end.cut.Load() {
 		i.closeWrite()
+	}
+}
+
+// noteBreak tells the ending whether it was stopped.
+func (i *inlet) noteBreak() {
+	i.mu.Lock()
+	stopped := i.stopped
+	i.mu.Unlock()
+	if stopped {
+		i.end.breaks()
 	}
 }
 

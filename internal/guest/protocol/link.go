@@ -46,6 +46,7 @@ type Stream struct {
 	Flow   Flow
 	finish func()
 	refuse func()
+	let    func()
 	over   <-chan struct{}
 	after  func()
 }
@@ -69,6 +70,14 @@ func (s *Stream) Finish() {
 func (s *Stream) Refuse() {
 	if s.refuse != nil {
 		s.refuse()
+	}
+}
+
+// Release lets the input of a program end with the link; see [ending]. Otherwise it
+// does nothing.
+func (s *Stream) Release() {
+	if s.let != nil {
+		s.let()
 	}
 }
 

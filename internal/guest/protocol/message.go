@@ -5,13 +5,14 @@ package protocol
 // speaks to older agents too, from Oldest on, and sends nothing that those do not
 // know.
 const (
-	Version = 7
+	Version = 8
 	Oldest  = 2 // without Whole
 	Whole   = 3 // trees have hard links, pipes, all bits of a mode, attributes and holes
 	Doors   = 4 // agents listen, and hold what is kept
 	Owners  = 5 // descriptions have owners and attributes, and files get attributes
 	Moves   = 6 // changes tell files that move, and those whose attributes change
 	Lists   = 7 // programs can be kept to a list of executables, and the greeting says whether
+	Guards  = 8 // an agent keeps the input of a program open when its host is gone
 )
 
 // What an agent's executable is besides, by its first argument.
