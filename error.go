@@ -68,6 +68,8 @@ const (
 	ReasonTenantDisk       = "tenant_disk"       // exhausted: the tenant keeps as many bytes on the disk as it may
 	ReasonDiskReserve      = "disk_reserve"      // exhausted: what is left of the disk is for the journal and the database
 	ReasonCapacity         = "capacity"          // exhausted: the machine's bound
+	ReasonEvicted          = "evicted"           // a cause: the server stopped the session to make room
+	ReasonDrained          = "drained"           // a cause: the server stopped the session to move it to another node
 	ReasonKeyQuota         = "key_quota"         // exhausted: the key has as many sessions as it may
 	ReasonRateLimited      = "rate_limited"      // exhausted: the key asks too often
 	ReasonLimitNotEnforced = "limit"             // unsupported: a limit that cannot be enforced here

@@ -133,6 +133,9 @@ type Execution struct {
 	// ran in a new one, Session, opened by the same request: files and variables
 	// may be gone. Only platforms that retry (package retry) set it.
 	Recreated bool `json:"session_recreated,omitempty"`
+	// Restarted says that the session had been stopped and was started again since the
+	// last answer: its files are kept, variables and programs that ran are gone.
+	Restarted bool `json:"session_restarted,omitempty"`
 }
 
 // Output is one stream: its head and tail where it was longer than the budget.

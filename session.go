@@ -13,7 +13,7 @@ type Session struct {
 	Owner    string `json:"owner"` // the principal that opened it
 	Spec     Spec   `json:"spec"`  // resolved: every default is filled in
 	State    State  `json:"state"`
-	Cause    string `json:"cause,omitempty"` // why it is in error or has ended; one of the reasons
+	Cause    string `json:"cause,omitempty"` // why it is stopped, paused, in error or has ended; one of the reasons
 	Provider string `json:"provider"`        // which one served it
 	// Instead is the provider that was to serve it and was not ready, where the
 	// operator wrote down that another may.
@@ -63,6 +63,24 @@ const (
 
 // States returns every state.
 func States() []State { return []State{Creating, Running, Paused, Stopped, Failed, Ended} }
+
+// AutoResumes reports whether the next action inside a stopped or paused session starts
+// or resumes it first.
+func (s *Session) AutoResumes() bool {
+	return (s.State == Stopped || s.State == Paused) && (s.Spec.Wake || s.ByServer())
+}
+
+// ByServer reports whether the server stopped or paused the session by itself. A caller
+// who stops or pauses a session, or gives it a fixed end, did ask for that.
+func (s *Session) ByServer() bool {
+	switch s.Cause {
+	case ReasonSessionStopped, ReasonSessionPaused:
+		return false
+	case ReasonSessionExpired, "": // records of older versions have no cause
+		return !s.Spec.FixedEnd
+	}
+	return true
+}
 
 // Live reports whether the session holds its (tenant, user, thread) key.
 func (s State) Live() bool { return s != Ended && s != Failed }

@@ -39,17 +39,19 @@ type Spec struct {
 	Metadata  map[string]string `json:"metadata,omitempty"`
 	Ports     []int             `json:"ports,omitempty"`
 	Snapshot  ID                `json:"snapshot,omitempty"` // start with the files of this snapshot
-	Idle      time.Duration     `json:"idle,omitempty"`     // ends after this long without activity
+	Idle      time.Duration     `json:"idle,omitempty"`     // OnEnd happens after this long without activity
 	Lifetime  time.Duration     `json:"lifetime,omitempty"` // ends this long after it was opened
 
 	// FixedEnd says that Idle is a time and not a patience: it runs from when the
 	// session was opened or came back, activity does not prolong it, and it is
 	// reached although something runs. Renew alone moves it, sooner or later.
 	FixedEnd bool `json:"fixed_end,omitempty"`
-	// OnEnd says what happens when Idle is over. The end of Lifetime closes.
+	// OnEnd says what happens when Idle is over; EndStop is the default. The end of
+	// Lifetime closes.
 	OnEnd EndAction `json:"on_end,omitempty"`
-	// Wake has a session that is paused or stopped come back for whoever wants to
-	// do something inside it, if they may resume or start it.
+	// Wake has a session come back for the next action inside it also where its
+	// caller stopped or paused it, or its fixed end did, if the caller of that action may
+	// start it. Sessions that the server stopped by itself come back without it.
 	Wake bool `json:"wake,omitempty"`
 	// PublicPorts lets whoever knows the address of a port reach it without a link
 	// of their own, where the server has a face with such addresses.
@@ -196,8 +198,8 @@ func (s Spec) validateNames() error {
 	if b := s.Require.Isolation; b != "" && !slices.Contains(Boundaries(), b) {
 		return InvalidField("require.isolation", "%q is unknown; use one of %s", string(b), joined(Boundaries()))
 	}
-	if !slices.Contains(EndActions(), s.OnEnd) {
-		return InvalidField("on_end", "%.40q is unknown; use pause or stop, or leave it out", string(s.OnEnd))
+	if s.OnEnd != "" && !slices.Contains(EndActions(), s.OnEnd) {
+		return InvalidField("on_end", "%.40q is unknown; use one of %s", string(s.OnEnd), joined(EndActions()))
 	}
 	if k := s.Workspace.Kind; k != "" && k != WorkspaceMemory && k != WorkspaceDisk {
 		return InvalidField("workspace.kind", "%q is unknown; use memory or disk", string(k))

@@ -59,7 +59,7 @@ func RunPython(ctx context.Context, p cove.Platform, o Options, code string) str
 func Python(ctx context.Context, p cove.Platform, o Options, code string) ExecutionResult {
 	id := o.Session
 	if id == "" {
-		s, err := p.Sessions().Open(ctx, cove.OpenRequest{Spec: cove.Spec{Template: o.Template}})
+		s, err := p.Sessions().Open(ctx, cove.OpenRequest{Spec: cove.Spec{Template: o.Template, OnEnd: cove.EndClose}})
 		if err != nil {
 			return Failed(err, o.Timeout)
 		}

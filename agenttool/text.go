@@ -22,6 +22,7 @@ const (
 	failed     = "Execution failed: %s"
 	truncated  = "... (output truncated)"
 	noOutput   = "(no output)"
+	restarted  = "[The session had been stopped and was started again: its files are kept, variables and programs that ran are gone.]"
 	outputTill = "Output until then:"
 )
 
@@ -41,7 +42,16 @@ func Result(r *cove.CodeResult) ExecutionResult {
 	if x.Meta.Truncated && !strings.Contains(x.Text, truncated) {
 		x.Text = joined(x.Text, truncated)
 	}
+	x.Text = joined(x.Text, Notes(&r.Execution))
 	return x
+}
+
+// Notes is what a model must know of the session that something ran in; "" is nothing.
+func Notes(x *cove.Execution) string {
+	if x.Restarted {
+		return restarted
+	}
+	return ""
 }
 
 // words is the text about code that has run. Output that is no text is shown as

@@ -96,7 +96,9 @@ func decideAndDo[T any](ctx context.Context, v view, a action, do func(context.C
 	s := &step{lease: l, limits: d.Limits, outcome: a.event(cove.AfterIt, cove.Decision{})}
 	s.outcome.Data = nil // the intent has it
 	if err = missing; err == nil {
-		err = v.rouse(ctx, a, l)
+		var leave func()
+		leave, err = v.rouse(ctx, a, l)
+		defer leave()
 	}
 	if err == nil {
 		out, err = do(ctx, s)

@@ -138,14 +138,15 @@ func (e *Engine) stopForRoom(ctx context.Context, l *lease) (*admission.Ticket, 
 		return nil, nil //nolint:nilnil // somebody is at it: no room, and no error
 	}
 	defer l.giveTurn()
-	if s := l.view(); s.Busy || decided(s) != nil || s.State != cove.Running && s.State != cove.Paused {
+	if decided(l.view()) != nil || !l.beginRest() {
 		return nil, nil //nolint:nilnil // it is no longer idle: no room, and no error
 	}
+	defer l.setResting(false)
 	l.mu.Lock()
 	ticket := l.ticket
 	l.ticket = nil // it stays taken until the exchange
 	l.mu.Unlock()
-	if err := e.restUnasked(ctx, l); err != nil {
+	if err := e.restUnasked(ctx, l, cove.ReasonEvicted); err != nil {
 		l.mu.Lock()
 		l.ticket = ticket // it runs on
 		l.mu.Unlock()

@@ -80,6 +80,7 @@ func (c contexts) Run(ctx context.Context, req cove.CodeRequest) (*cove.CodeResu
 		if err == nil {
 			out.Security = report
 			st.ended(out.Result)
+			out.Restarted = st.lease.tellRestart()
 		}
 		return out, err
 	}, func(x *cove.Execution) *cove.CodeResult { return &cove.CodeResult{Execution: *x, Security: report} })

@@ -78,7 +78,11 @@ func (e *Engine) giveAway(ctx context.Context, l *lease) (bool, error) {
 	}
 	switch s.State {
 	case cove.Running, cove.Paused:
-		if err := e.restUnasked(ctx, l); err != nil {
+		if !l.beginRest() {
+			return false, nil
+		}
+		defer l.setResting(false)
+		if err := e.restUnasked(ctx, l, cove.ReasonDrained); err != nil {
 			return false, err
 		}
 	case cove.Stopped:

@@ -129,6 +129,7 @@ func (e *Engine) adopt(ctx context.Context, l *lease, ticket *admission.Ticket, 
 	l.sample = sample{}
 	l.rec.State, l.rec.Isolation = cove.Running, sandbox.Isolation()
 	l.heldSince = time.Now()
+	l.runsSince = l.heldSince
 	l.touch(l.heldSince)
 	if l.rec.Spec.FixedEnd { // its time is that of the sandbox, not of the wait for it
 		l.rec.ExpiresAt = l.heldSince.Add(l.rec.Spec.Idle)

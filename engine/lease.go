@@ -25,6 +25,8 @@ type lease struct {
 	rec       cove.Session               // guarded by mu, as all below
 	sandbox   cove.Sandbox               // nil unless Running or Paused
 	resting   bool                       // it is being stopped or started: nothing new begins inside
+	restarted bool                       // it was started again, and no answer has said so yet
+	runsSince time.Time                  // when its sandbox was made, taken up or resumed
 	doubt     bool                       // nobody knows whether the directory was told that it ended, or is nobody's
 	ending    bool                       // its time is up, and it is being paused or stopped for that
 	runsLines string                     // the shell of the sandbox
@@ -210,15 +212,36 @@ func (l *lease) giveUp(cause error) (waited bool) {
 	return true
 }
 
+// beginRest marks a lease in which nothing happens as being stopped, so that nothing
+// begins inside until setResting(false). It reports whether it could.
+func (l *lease) beginRest() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.busy > 0 || l.rec.State != cove.Running && l.rec.State != cove.Paused {
+		return false
+	}
+	l.resting = true
+	return true
+}
+
+// tellRestart reports whether the session was started again since the last answer.
+func (l *lease) tellRestart() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	was := l.restarted
+	l.restarted = false
+	return was
+}
+
 // usable reports why nothing can run in a session now.
 func usable(s *cove.Session) error {
 	switch s.State {
 	case cove.Running:
 		return nil
 	case cove.Stopped:
-		return cove.Errorf(cove.Conflict, "the session is stopped").Reason(cove.ReasonSessionStopped).Remedy("start it first; its files are kept")
+		return cove.Errorf(cove.Conflict, "the session is stopped").Reason(cove.ReasonSessionStopped).Remedy("start it first (POST /api/sandboxes/{id}/start, cove sandbox start, start() in SDKs); its files are kept")
 	case cove.Paused:
-		return cove.Errorf(cove.Conflict, "the session is paused").Reason(cove.ReasonSessionPaused).Remedy("resume it first")
+		return cove.Errorf(cove.Conflict, "the session is paused").Reason(cove.ReasonSessionPaused).Remedy("resume it first (POST /api/sandboxes/{id}/resume, cove sandbox resume, resume() in SDKs)")
 	case cove.Creating:
 		return cove.Errorf(cove.Conflict, "the session is still being made").Remedy("try again in a moment")
 	case cove.Failed:

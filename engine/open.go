@@ -109,10 +109,15 @@ func (e *Engine) reuse(ctx context.Context, l *lease, req cove.OpenRequest, spec
 		}
 		return nil, errVanished
 	}
-	if _, err := e.atEnd(ctx, l); err != nil {
-		return nil, err
+	if l.isAtFixedEnd(time.Now()) {
+		if _, err := e.atEnd(ctx, l); err != nil {
+			return nil, err
+		}
 	}
 	s = l.view()
+	if s.Spec.OnEnd == "" { // in records of older versions
+		s.Spec.OnEnd = cove.EndClose
+	}
 	if fields := s.Spec.Differs(asHeld(req.Spec, spec)); len(fields) > 0 {
 		return nil, cove.Errorf(cove.Conflict, "session %s is live and was opened with other %s", s.ID, strings.Join(fields, ", ")).
 			Reason(cove.ReasonSpecDiffers).With("fields", fields).With("session_id", string(s.ID)).

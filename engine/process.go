@@ -69,6 +69,7 @@ func (p processes) Exec(ctx context.Context, req cove.ExecRequest) (*cove.Execut
 		out, err := x.finish(ctx)
 		if err == nil {
 			st.ended(out.Result)
+			out.Restarted = st.lease.tellRestart()
 		}
 		return out, err
 	}, func(x *cove.Execution) *cove.Execution { return x })

@@ -154,6 +154,7 @@ func (e *Engine) recoverLive(ctx context.Context, l *lease, s *cove.Session) err
 	// Activity is not written down at every step, so nobody knows how long
 	// the session was idle: it gets its whole time anew.
 	l.heldSince = time.Now()
+	l.runsSince = l.heldSince
 	l.touch(l.heldSince)
 	// One that runs has all its files, and the archive it was made from is old.
 	l.rec.Archived, l.rec.ArchiveSize = false, 0

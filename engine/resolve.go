@@ -60,8 +60,18 @@ func merged(a, b map[string]string) map[string]string {
 	return a
 }
 
-// defaultLifetime is that of a session about which nobody says anything.
+// defaultLifetime is the lifetime of a session without one whose files go with it. A
+// session that keeps its files is stopped or paused after that long without a pause,
+// whatever runs in it.
 const defaultLifetime = 24 * time.Hour
+
+// usualEnd is what happens at the end of a session whose caller did not say.
+func (e *Engine) usualEnd() cove.EndAction {
+	if e.cfg.Fleeting || e.cfg.Archives == nil {
+		return cove.EndClose
+	}
+	return cove.EndStop
+}
 
 // resolve fills in what a request left out: request beats key beats settings
 // beats flavor. It refuses names that this platform does not know.
@@ -77,7 +87,10 @@ func (e *Engine) resolve(p cove.Principal, asked cove.Spec) (cove.Spec, error) {
 	if err := fitWorkspace(&s, asked.Workspace.Size != 0); err != nil {
 		return s, err
 	}
-	if !s.FixedEnd { // who fixes the end has said how long it may last
+	if s.OnEnd == "" {
+		s.OnEnd = e.usualEnd()
+	}
+	if !s.FixedEnd && !s.OnEnd.Keeps() { // a fixed end says how long it may last, and files are kept for longer
 		or(&s.Lifetime, defaultLifetime)
 	}
 	if err := checkFiles(s.Workspace); err != nil {

@@ -8,33 +8,62 @@ import (
 	"github.com/cove-sandbox/cove"
 )
 
-// rouse makes a session ready for an action inside it: one whose time is up is
-// paused or stopped before anything else begins in it, and one that is and whose
-// spec says so comes back. That is an action of the same caller, which policy
-// decides on and the journal has.
-func (v view) rouse(ctx context.Context, a action, l *lease) error {
+// mostRouses bounds how often one action starts a session that is stopped again before
+// the action begins.
+const mostRouses = 4
+
+// rouse makes a session ready for an action inside it, and keeps it so until leave is
+// called: it is neither idle nor evicted meanwhile. A session that the server stopped or
+// paused by itself is started or resumed; so is one with Wake, as an action of the same
+// caller. Another one is left to the action, which is refused.
+func (v view) rouse(ctx context.Context, a action, l *lease) (leave func(), err error) {
+	leave = func() {}
 	if a.Session == nil || !a.inside() {
-		return nil
+		return leave, nil
 	}
-	if spec := &a.Session.Spec; !spec.Wake && spec.OnEnd == cove.EndClose {
-		return nil
-	}
-	if l.isDue(time.Now()) || l.isResting() {
-		if err := l.takeTurn(ctx); err != nil {
-			return err
+	for range mostRouses {
+		ready, waits := l.hold(time.Now())
+		if ready {
+			return l.leave, nil
 		}
-		_, err := v.e.atEnd(ctx, l)
-		l.giveTurn()
-		if err != nil {
-			return err
+		if !waits {
+			break
+		}
+		if err := v.bringBack(ctx, l); err != nil {
+			return leave, err
 		}
 	}
-	s := l.view()
-	if !s.Spec.Wake {
-		return nil
+	return leave, nil
+}
+
+// hold marks a lease that runs as busy. Where it could not, waits reports whether it
+// may be ready once what changes it is over, or it is brought back.
+func (l *lease) hold(now time.Time) (ready, waits bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.resting, l.atFixedEnd(now):
+		return false, true
+	case l.rec.State == cove.Running:
+		l.busy++
+		l.touch(now)
+		return true, false
 	}
-	var err error
-	switch s.State {
+	return false, l.rec.AutoResumes()
+}
+
+// bringBack waits until nothing else changes a session, and starts or resumes it where
+// that is due.
+func (v view) bringBack(ctx context.Context, l *lease) error {
+	if err := l.takeTurn(ctx); err != nil {
+		return err
+	}
+	asked, err := v.e.comeBack(ctx, l)
+	l.giveTurn()
+	if err != nil || !asked {
+		return err
+	}
+	switch l.view().State {
 	case cove.Paused:
 		_, err = snapshots{v}.Resume(ctx, l.id)
 	case cove.Stopped:
@@ -42,6 +71,33 @@ func (v view) rouse(ctx context.Context, a action, l *lease) error {
 	case cove.Creating, cove.Running, cove.Failed, cove.Ended:
 	}
 	return err
+}
+
+// comeBack pauses or stops a session whose fixed end has come, and starts or resumes one
+// that the server stopped or paused by itself: no caller asked for that, so no caller
+// needs a scope to undo it. It reports whether a caller must ask for the rest. The caller
+// holds the turn.
+func (e *Engine) comeBack(ctx context.Context, l *lease) (asked bool, err error) {
+	if l.isAtFixedEnd(time.Now()) {
+		if _, err := e.atEnd(ctx, l); err != nil {
+			return false, err
+		}
+	}
+	s := l.view()
+	switch {
+	case !s.AutoResumes():
+		return false, nil
+	case !s.ByServer():
+		return true, nil
+	case s.State == cove.Paused:
+		err = e.thaw(ctx, l)
+	default:
+		err = e.wake(ctx, l, cove.RejectWhenFull, nil)
+	}
+	if err == nil {
+		e.note(ctx, "session.resumed", s, s.Cause)
+	}
+	return false, err
 }
 
 // inside reports whether an action does something in a session's sandbox, as

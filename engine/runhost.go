@@ -70,7 +70,9 @@ func (h runHost) inSession(ctx context.Context, id cove.ID) (cove.RunSandbox, fu
 		return cove.RunSandbox{}, nil, cove.Errorf(cove.Unsupported, "the session has a command policy, and questions to data start programs that are not on its list").
 			With("field", "session_id").Remedy("ask without a session, or in one without a command policy")
 	}
-	if err := h.rouse(ctx, action{Action: cove.Action{Verb: cove.ContextRun, Session: l.view()}, on: true}, l); err != nil {
+	leave, err := h.rouse(ctx, action{Action: cove.Action{Verb: cove.ContextRun, Session: l.view()}, on: true}, l)
+	defer leave()
+	if err != nil {
 		return cove.RunSandbox{}, nil, err
 	}
 	sandbox, err := l.enter()

@@ -115,12 +115,12 @@ func (p sessions) Stop(ctx context.Context, id cove.ID) (*cove.Session, error) {
 		case cove.Stopped:
 			return nil
 		case cove.Running:
-			return p.v.e.rest(ctx, l)
+			return p.v.e.rest(ctx, l, cove.ReasonSessionStopped)
 		case cove.Paused:
 			if err := p.v.e.thaw(ctx, l); err != nil {
 				return err
 			}
-			return p.v.e.rest(ctx, l)
+			return p.v.e.rest(ctx, l, cove.ReasonSessionStopped)
 		case cove.Creating, cove.Failed, cove.Ended:
 		}
 		return usable(s)

@@ -21,12 +21,12 @@ func (p snapshots) Pause(ctx context.Context, id cove.ID) (*cove.Session, error)
 		if err := usable(s); err != nil {
 			return err
 		}
-		return p.v.e.freeze(ctx, l)
+		return p.v.e.freeze(ctx, l, cove.ReasonSessionPaused)
 	})
 }
 
-// freeze holds all that runs in a lease. The caller holds the turn.
-func (e *Engine) freeze(ctx context.Context, l *lease) error {
+// freeze holds all that runs in a lease for a cause. The caller holds the turn.
+func (e *Engine) freeze(ctx context.Context, l *lease, cause string) error {
 	pauser, ok := cove.As[cove.Pauser](l.box())
 	if !ok {
 		return lacks(l, cove.PowerPause)
@@ -34,14 +34,17 @@ func (e *Engine) freeze(ctx context.Context, l *lease) error {
 	if err := pauser.Pause(ctx); err != nil {
 		return err
 	}
-	return e.moveTo(ctx, l, cove.Paused)
+	return e.moveTo(ctx, l, cove.Paused, cause)
 }
 
 // Resume implements [cove.Snapshots]. Resuming a running session is no error.
 func (p snapshots) Resume(ctx context.Context, id cove.ID) (*cove.Session, error) {
 	return sessions(p).change(ctx, cove.SnapshotResume, id, func(ctx context.Context, l *lease, s *cove.Session) error {
-		if s.State == cove.Paused {
+		switch {
+		case s.State == cove.Paused:
 			return p.v.e.thaw(ctx, l)
+		case s.State == cove.Stopped && s.Cause != cove.ReasonSessionStopped: // it was paused, and evicted
+			return p.v.e.wake(ctx, l, cove.RejectWhenFull, nil)
 		}
 		return usable(s)
 	})
@@ -56,14 +59,14 @@ func (e *Engine) thaw(ctx context.Context, l *lease) error {
 	if err := pauser.Resume(ctx); err != nil {
 		return err
 	}
-	return e.moveTo(ctx, l, cove.Running)
+	return e.moveTo(ctx, l, cove.Running, "")
 }
 
 // moveTo records another state of a lease that keeps its sandbox.
-func (e *Engine) moveTo(ctx context.Context, l *lease, state cove.State) error {
+func (e *Engine) moveTo(ctx context.Context, l *lease, state cove.State, cause string) error {
 	now := time.Now()
 	l.mu.Lock()
-	l.rec.State = state
+	l.rec.State, l.rec.Cause, l.runsSince = state, cause, now
 	l.touch(now)
 	if spec := &l.rec.Spec; lasts(spec) {
 		l.rec.ExpiresAt = now.Add(spec.Idle)

@@ -9,9 +9,9 @@ import (
 	"github.com/cove-sandbox/cove"
 )
 
-// rest ends what runs in a lease, archives its workspace and frees its sandbox.
-// The caller holds the turn. On error the session keeps its sandbox and files.
-func (e *Engine) rest(ctx context.Context, l *lease) error {
+// rest ends what runs in a lease, archives its workspace and frees its sandbox for a
+// cause. The caller holds the turn. On error the session keeps its sandbox and files.
+func (e *Engine) rest(ctx context.Context, l *lease, cause string) error {
 	s := l.view()
 	l.mu.Lock()
 	sandbox, ticket := l.sandbox, l.ticket
@@ -33,12 +33,12 @@ func (e *Engine) rest(ctx context.Context, l *lease) error {
 	// Not before: whoever saves the record meanwhile must not say that the
 	// session is stopped when its files are nowhere but in the sandbox.
 	l.change(func(r *cove.Session) {
-		r.State, r.Archived, r.ArchiveSize = cove.Stopped, true, size
+		r.State, r.Cause, r.Archived, r.ArchiveSize = cove.Stopped, cause, true, size
 		r.ExpiresAt = time.Now().Add(e.keepOf(&r.Spec))
 	})
 	if err := e.save(ctx, l); err != nil {
 		l.change(func(r *cove.Session) {
-			r.State, r.Archived, r.ArchiveSize, r.ExpiresAt = s.State, s.Archived, s.ArchiveSize, s.ExpiresAt
+			r.State, r.Cause, r.Archived, r.ArchiveSize, r.ExpiresAt = s.State, s.Cause, s.Archived, s.ArchiveSize, s.ExpiresAt
 		})
 		e.freeDisk(saved)
 		return err
@@ -58,21 +58,24 @@ func (e *Engine) rest(ctx context.Context, l *lease) error {
 // restUnasked is rest for a lease that its caller did not ask to stop. A paused one that
 // cannot be stopped is paused again, with its times as they were. The caller holds the
 // turn.
-func (e *Engine) restUnasked(ctx context.Context, l *lease) error {
+func (e *Engine) restUnasked(ctx context.Context, l *lease, cause string) error {
 	s := l.view()
 	if s.State != cove.Paused {
-		return e.rest(ctx, l)
+		return e.rest(ctx, l, cause)
+	}
+	if !s.AutoResumes() { // its caller paused it
+		cause = s.Cause
 	}
 	if err := e.thaw(ctx, l); err != nil {
 		return err
 	}
-	err := e.rest(ctx, l)
+	err := e.rest(ctx, l, cause)
 	if err == nil || l.view().State != cove.Running || cove.CodeOf(err) == cove.NotFound {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), resumeTime)
 	defer cancel()
-	if perr := e.freeze(ctx, l); perr != nil {
+	if perr := e.freeze(ctx, l, s.Cause); perr != nil {
 		return errors.Join(err, perr)
 	}
 	l.change(func(r *cove.Session) { r.LastActivity, r.ExpiresAt = s.LastActivity, s.ExpiresAt })
@@ -191,10 +194,11 @@ func (e *Engine) wake(ctx context.Context, l *lease, onFull cove.OnFull, told fu
 		l.change(func(r *cove.Session) { r.State = cove.Stopped })
 		return err
 	}
-	l.change(func(r *cove.Session) {
-		r.Archived, r.ArchiveSize = false, 0
-		r.ExpiresAt = time.Now().Add(r.Spec.Idle)
-	})
+	l.mu.Lock()
+	l.rec.Cause, l.rec.Archived, l.rec.ArchiveSize = "", false, 0
+	l.rec.ExpiresAt = time.Now().Add(l.rec.Spec.Idle)
+	l.restarted = s.AutoResumes()
+	l.mu.Unlock()
 	e.freeDisk(diskItem{diskArchive, string(l.id)})
 	if err := e.save(ctx, l); err != nil {
 		return err

@@ -9,7 +9,7 @@ import (
 
 // lasts reports whether a session is kept for long where it is paused or stopped:
 // one whose time does not depend on use, or does not end it.
-func lasts(s *cove.Spec) bool { return s.FixedEnd || s.OnEnd != cove.EndClose }
+func lasts(s *cove.Spec) bool { return s.FixedEnd || s.OnEnd.Keeps() }
 
 // keepOf is how long a session of a spec is kept without a sandbox.
 func (e *Engine) keepOf(s *cove.Spec) time.Duration {
@@ -35,8 +35,21 @@ func (l *lease) lifeOver(now time.Time) bool {
 // restsNow reports whether the session's time is up and it is to be paused or
 // stopped for that. The caller holds mu.
 func (l *lease) restsNow(now time.Time) bool {
-	return l.rec.State == cove.Running && l.rec.Spec.OnEnd != cove.EndClose && l.timeUp(now) && !l.lifeOver(now)
+	return l.rec.State == cove.Running && l.rec.Spec.OnEnd.Keeps() && (l.timeUp(now) || l.runsTooLong(now)) && !l.lifeOver(now)
 }
+
+// runsTooLong reports whether a session that has neither a lifetime nor a fixed end runs
+// for as long as one may: a program in the background must not hold its room for ever.
+// The caller holds mu.
+func (l *lease) runsTooLong(now time.Time) bool {
+	s := &l.rec.Spec
+	return s.Lifetime == 0 && !s.FixedEnd && !l.runsSince.IsZero() && now.Sub(l.runsSince) >= defaultLifetime
+}
+
+// atFixedEnd reports whether the session's fixed end has come and it is to be paused or
+// stopped for that before anything else begins inside. An idle session goes on when it is
+// used. The caller holds mu.
+func (l *lease) atFixedEnd(now time.Time) bool { return l.rec.Spec.FixedEnd && l.restsNow(now) }
 
 // isDue is restsNow for who does not hold mu.
 func (l *lease) isDue(now time.Time) bool {
@@ -45,20 +58,27 @@ func (l *lease) isDue(now time.Time) bool {
 	return l.restsNow(now)
 }
 
+// isAtFixedEnd is atFixedEnd for a caller that does not hold mu.
+func (l *lease) isAtFixedEnd(now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.atFixedEnd(now)
+}
+
 // beginEnd reports whether the session's time is up and it is to be paused or
-// stopped for that. If so, nobody moves its end until over is called. The caller
-// holds the turn.
+// stopped for that. If so, nothing begins inside and nobody moves its end until over is
+// called. The caller holds the turn.
 func (l *lease) beginEnd(now time.Time) (over func(), due bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.restsNow(now) {
 		return nil, false
 	}
-	l.ending = true
+	l.ending, l.resting = true, true
 	return func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		l.ending = false
+		l.ending, l.resting = false, false
 	}, true
 }
 
@@ -108,9 +128,9 @@ func (e *Engine) atEnd(ctx context.Context, l *lease) (done bool, err error) {
 	kind := "session.stopped"
 	if s.Spec.OnEnd == cove.EndPause {
 		kind = "session.paused"
-		err = e.freeze(ctx, l)
+		err = e.freeze(ctx, l, cove.ReasonSessionExpired)
 	} else if err = e.dropTrial(ctx, l); err == nil {
-		err = e.rest(ctx, l)
+		err = e.rest(ctx, l, cove.ReasonSessionExpired)
 	}
 	if err == nil {
 		e.note(ctx, kind, s, cove.ReasonSessionExpired)

@@ -44,7 +44,7 @@ func Check(ctx context.Context, p cove.Platform) (steps []Step) {
 		return steps
 	}
 	if !try("a sandbox is made", func() error {
-		s, err := p.Sessions().Open(ctx, cove.OpenRequest{Spec: cove.Spec{Project: "health", Lifetime: 5 * time.Minute}})
+		s, err := p.Sessions().Open(ctx, cove.OpenRequest{Spec: cove.Spec{Project: "health", Lifetime: 5 * time.Minute, OnEnd: cove.EndClose}})
 		if err == nil {
 			id = s.ID
 		}

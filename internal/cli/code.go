@@ -140,7 +140,7 @@ func (a *app) codeOnce(cmd *cobra.Command, spec cove.Spec, req cove.CodeRequest,
 		return err
 	}
 	defer func() { err = joinTidy(err, p.close()) }()
-	s, err := a.open(ctx, p, cove.OpenRequest{Spec: spec})
+	s, err := a.openOnce(ctx, p, spec)
 	if err != nil {
 		return err
 	}

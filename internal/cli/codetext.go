@@ -51,7 +51,7 @@ func (a *app) textOnce(cmd *cobra.Command, spec cove.Spec, run func(context.Cont
 		return err
 	}
 	defer func() { err = joinTidy(err, p.close()) }()
-	s, err := a.open(cmd.Context(), p, cove.OpenRequest{Spec: spec})
+	s, err := a.openOnce(cmd.Context(), p, spec)
 	if err != nil {
 		return err
 	}

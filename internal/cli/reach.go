@@ -84,6 +84,15 @@ func (a *app) progress(format string, args ...any) {
 	}
 }
 
+// openOnce opens a session that ends with the command. A server that the command cannot
+// tell to end it, because the command was killed, ends it when its time is up.
+func (a *app) openOnce(ctx context.Context, p link, spec cove.Spec) (*cove.Session, error) {
+	if p.apart { // in this process no session keeps its files
+		spec.OnEnd = cove.EndClose
+	}
+	return a.open(ctx, p, cove.OpenRequest{Spec: spec})
+}
+
 // open opens a session and shows the place in the queue meanwhile. What the
 // user set for this machine's sandboxes is asked for by name: the daemon may
 // have been started with other settings.

@@ -119,7 +119,7 @@ func (a *app) runOnce(cmd *cobra.Command, spec cove.Spec, req cove.ExecRequest) 
 		return err
 	}
 	defer func() { err = joinTidy(err, p.close()) }()
-	s, err := a.open(ctx, p, cove.OpenRequest{Spec: spec})
+	s, err := a.openOnce(ctx, p, spec)
 	if err != nil {
 		return err
 	}

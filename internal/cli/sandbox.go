@@ -131,7 +131,7 @@ func (a *app) eachSession(cmd *cobra.Command, texts []string, do func(ctx contex
 
 func (a *app) createCommand() *cobra.Command {
 	var f specFlags
-	var user, thread, project, idle, lifetime, snapshot, key string
+	var user, thread, project, idle, onEnd, lifetime, snapshot, key string
 	var metadata []string
 	var ports []int
 	var wait, moves bool
@@ -149,7 +149,7 @@ that was created otherwise is refused.`,
 				return err
 			}
 			spec.User, spec.Thread, spec.Project, spec.Ports, spec.Snapshot = user, thread, project, ports, cove.ID(snapshot)
-			spec.Workspace.Moves = moves
+			spec.Workspace.Moves, spec.OnEnd = moves, cove.EndAction(onEnd)
 			if spec.Metadata, err = labels("--label", metadata); err != nil {
 				return err
 			}
@@ -175,7 +175,8 @@ that was created otherwise is refused.`,
 	fs.StringVar(&thread, "thread", "", "which conversation it belongs to, by `name`")
 	fs.StringVar(&project, "project", "", "a `word` to find it by")
 	fs.StringArrayVar(&metadata, "label", nil, "a label, as `NAME=value`; may be repeated")
-	fs.StringVar(&idle, "idle", "", "end it after this `time` without activity, such as 30m (MSB_SESSION_TIMEOUT)")
+	fs.StringVar(&idle, "idle", "", "stop it after this `time` without activity, such as 30m (MSB_SESSION_TIMEOUT)")
+	fs.StringVar(&onEnd, "on-end", "", "what happens after that time, the `action`: close, pause or stop; stop keeps the files for COVE_PAUSED_DAYS")
 	fs.StringVar(&lifetime, "lifetime", "", "end it this `time` after its creation, such as 8h")
 	fs.IntSliceVar(&ports, "port", nil, "a port `number` that it will listen on; may be repeated")
 	fs.StringVar(&snapshot, "snapshot", "", "start with the files of the snapshot with this `ID`")

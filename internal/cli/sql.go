@@ -182,7 +182,7 @@ func (a *app) questionOnce(cmd *cobra.Command, f *dataFlags, req cove.RunRequest
 		if err := daemon.CheckFiles(files); err != nil {
 			return err
 		}
-		s, err := a.open(ctx, p, cove.OpenRequest{Spec: spec})
+		s, err := a.openOnce(ctx, p, spec)
 		if err != nil {
 			return err
 		}

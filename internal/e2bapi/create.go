@@ -68,7 +68,7 @@ func specOf(b newSandbox, usual cove.NetworkMode, most ceiling) (cove.Spec, erro
 	s := cove.Spec{
 		Network: network, Env: b.Env, Metadata: b.Metadata, Wake: b.AutoResume.Enabled,
 		// Their timeout is when a sandbox ends, whatever it does, and the only end there is.
-		Idle: idle, FixedEnd: true, Lifetime: longestTime,
+		Idle: idle, FixedEnd: true, Lifetime: longestTime, OnEnd: cove.EndClose,
 		PublicPorts: b.Network.Public == nil || *b.Network.Public, Volumes: volumesOf(b.Volumes),
 	}
 	switch {

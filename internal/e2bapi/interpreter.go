@@ -139,7 +139,7 @@ func (c *call) ready(name string) error {
 	}
 	switch s.State {
 	case cove.Paused, cove.Stopped:
-		if !s.Spec.Wake {
+		if !s.AutoResumes() {
 			return cove.Errorf(cove.Conflict, "the sandbox is paused").Reason(cove.ReasonSessionPaused).Remedy("connect to it, which resumes it")
 		}
 	case cove.Creating, cove.Running, cove.Failed, cove.Ended:

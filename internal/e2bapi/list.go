@@ -93,7 +93,7 @@ func (c *call) info() error {
 		Internet: s.Spec.Network.Mode != cove.NetworkNone, Network: networkAnswer(s.Spec),
 		Lifecycle: lifecycle{OnTimeout: "kill", AutoResume: s.Spec.Wake},
 	}
-	if s.Spec.OnEnd != cove.EndClose {
+	if s.Spec.OnEnd.Keeps() {
 		d.Lifecycle.OnTimeout = "pause"
 	}
 	c.answer(http.StatusOK, d)

@@ -78,7 +78,7 @@ func (c *call) openVolume(v *cove.SavedVolume, write bool) (*cove.Session, error
 		thread += volumeRead
 	}
 	return c.platform.Sessions().Open(c.r.Context(), cove.OpenRequest{Spec: cove.Spec{
-		User: volumeUser, Thread: thread, Idle: volumeIdle, Network: cove.Network{Mode: cove.NetworkNone},
+		User: volumeUser, Thread: thread, Idle: volumeIdle, OnEnd: cove.EndClose, Network: cove.Network{Mode: cove.NetworkNone},
 		Volumes: []cove.Volume{{Name: v.Name, Target: volumeRoot, Write: write}},
 	}})
 }

@@ -68,7 +68,7 @@ const goneTime = 10 * time.Second
 func (c *call) codeIn(ctx context.Context, w wire.CodeCall, req cove.CodeRequest, e *events) (answer wire.CodeCalled, err error) {
 	id := w.SessionID
 	if id == "" {
-		s, err := c.platform.Sessions().Open(ctx, cove.OpenRequest{Spec: cove.Spec{Template: w.Template, Flavor: w.Flavor}})
+		s, err := c.platform.Sessions().Open(ctx, cove.OpenRequest{Spec: cove.Spec{Template: w.Template, Flavor: w.Flavor, OnEnd: cove.EndClose}})
 		if err != nil {
 			return answer, err
 		}

@@ -55,6 +55,7 @@ func runCommand(ctx context.Context, c *call, in commandIn) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
+	at.Restarted = at.Restarted || x.Restarted
 	out := commandOut{at, c.face.ranOf(x)}
 	out.Truncated = fit(c.face.room(), &out.Stdout, &out.Stderr) || out.Truncated
 	show := lines(out.Stdout, titled("[stderr]", out.Stderr), ending(x, out.ran), at.notes())
@@ -97,6 +98,7 @@ func runCode(ctx context.Context, c *call, in codeIn) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
+	at.Restarted = at.Restarted || r.Restarted
 	out := codeOut{
 		place: at, ran: c.face.ranOf(&r.Execution), Success: r.Err() == nil, Results: []string{}, Fresh: r.Fresh, Template: r.Template,
 	}
@@ -164,6 +166,7 @@ func runPython(ctx context.Context, c *call, in pythonIn) (answer, error) {
 	var x agenttool.ExecutionResult
 	switch {
 	case err == nil:
+		at.Restarted, r.Restarted = at.Restarted || r.Restarted, false // said once, by the notes of the place
 		x = agenttool.Result(r)
 	case ctx.Err() != nil:
 		return answer{}, err

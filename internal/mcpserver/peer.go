@@ -163,7 +163,7 @@ func (p *peer) sandbox(ctx context.Context, template string) (id cove.ID, made b
 		return "", false, cove.Errorf(cove.Exhausted, "this MCP session has %d sandboxes, which is the most", maxOwn).Remedy("use one of their templates, or name a session")
 	}
 	s, err := p.platform.Sessions().Open(ctx, cove.OpenRequest{Spec: cove.Spec{
-		User: "mcp", Thread: string(p.thread) + "/" + template, Template: template,
+		User: "mcp", Thread: string(p.thread) + "/" + template, Template: template, OnEnd: cove.EndClose,
 	}})
 	if err != nil {
 		return "", false, err

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/agenttool"
 )
 
 // where says in which session a tool works.
@@ -18,6 +19,7 @@ type place struct {
 	Session   string `json:"session_id,omitempty" jsonschema:"the session it ran in"`
 	Created   bool   `json:"session_created,omitempty" jsonschema:"the session was made for this call"`
 	Recreated bool   `json:"session_recreated,omitempty" jsonschema:"the session from before is gone, with its files and variables, and this is a new one"`
+	Restarted bool   `json:"session_restarted,omitempty" jsonschema:"the session had been stopped and was started again: its files are kept, variables and programs that ran are gone"`
 }
 
 // notes are the words about a place that a model must not miss.
@@ -25,7 +27,7 @@ func (p place) notes() string {
 	if p.Recreated {
 		return "[the session from before has ended: this is a new one, without its files and variables]"
 	}
-	return ""
+	return agenttool.Notes(&cove.Execution{Restarted: p.Restarted})
 }
 
 // in runs do in the session that is meant: the named one, or the caller's own. A
@@ -53,7 +55,7 @@ func (c *call) in(ctx context.Context, w where, do func(ctx context.Context, id 
 		if id, made, err = c.peer.sandbox(ctx, w.Template); err != nil {
 			return at, err
 		}
-		at = place{Session: string(id), Created: made, Recreated: gone}
+		at = place{Session: string(id), Created: made, Recreated: gone, Restarted: !gone && !made}
 		return at, do(ctx, id)
 	}
 	return at, err
@@ -75,6 +77,7 @@ func (c *call) inNamed(ctx context.Context, w where, do func(ctx context.Context
 	if _, err := c.platform.Sessions().Start(ctx, id); err != nil {
 		return at, err
 	}
+	at.Restarted = true
 	return at, do(ctx, id)
 }
 

@@ -17,8 +17,8 @@ const (
 
 // start makes a sandbox, or leaves the one that is there as it was asked for.
 func (c *call) start(p params) (any, error) {
-	// A full machine may stop a session that is idle; its clients know of no such state.
-	spec := cove.Spec{Project: Project, User: userPrefix + p.Namespace, Thread: p.Sandbox, Wake: true}
+	// Its clients know of no sandbox that is stopped: it runs, or is gone with its files.
+	spec := cove.Spec{Project: Project, User: userPrefix + p.Namespace, Thread: p.Sandbox, OnEnd: cove.EndClose, Wake: true}
 	if p.Config == nil || p.Config.Image == "" {
 		if s, err := c.look(p); err != nil || s == nil {
 			if err == nil {

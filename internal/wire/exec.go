@@ -114,6 +114,7 @@ type Execution struct {
 	PID             cove.PID      `json:"pid,omitempty" jsonschema:"of a background program"`
 	SessionID       cove.ID       `json:"session_id" jsonschema:"where it ran"`
 	Recreated       bool          `json:"session_recreated,omitempty" jsonschema:"the session had expired or was lost, and a client that retries opened this one in its place: files may be gone"`
+	Restarted       bool          `json:"session_restarted,omitempty" jsonschema:"the session had been stopped and was started again since the last answer: files are kept, variables and programs that ran are gone"`
 	Cost            *cove.Cost    `json:"cost_estimate,omitempty" jsonschema:"what the provider asks for this, about; left out where the server knows no prices"`
 }
 
@@ -124,7 +125,7 @@ func ExecutionOf(e *cove.Execution) Execution {
 		StdoutBytes: e.Stdout.Bytes, StderrBytes: e.Stderr.Bytes, StdoutLines: e.Stdout.Lines, StderrLines: e.Stderr.Lines, Truncated: e.Stdout.Truncated || e.Stderr.Truncated,
 		StdoutTruncated: e.Stdout.Truncated, StderrTruncated: e.Stderr.Truncated, OutputID: e.OutputID,
 		ExecutionTimeMS: in(e.Wall, time.Millisecond), CPUTimeMS: in(e.CPU, time.Millisecond), PeakMemoryBytes: e.PeakMemory,
-		Refusal: e.Refusal, Provider: e.Provider, PID: e.PID, SessionID: e.Session, Recreated: e.Recreated, Cost: e.Cost,
+		Refusal: e.Refusal, Provider: e.Provider, PID: e.PID, SessionID: e.Session, Recreated: e.Recreated, Restarted: e.Restarted, Cost: e.Cost,
 	}
 	w.Stdout, w.StdoutBase64 = texts(e.Stdout.Data)
 	w.Stderr, w.StderrBase64 = texts(e.Stderr.Data)
@@ -141,7 +142,7 @@ func (w Execution) Cove() *cove.Execution {
 		PID:      w.PID,
 		Stdout:   cove.Output{Data: untexts(w.Stdout, w.StdoutBase64), Bytes: w.StdoutBytes, Lines: w.StdoutLines, Truncated: w.StdoutTruncated},
 		Stderr:   cove.Output{Data: untexts(w.Stderr, w.StderrBase64), Bytes: w.StderrBytes, Lines: w.StderrLines, Truncated: w.StderrTruncated},
-		OutputID: w.OutputID, Refusal: w.Refusal, Provider: w.Provider, Session: w.SessionID, Recreated: w.Recreated, Cost: w.Cost,
+		OutputID: w.OutputID, Refusal: w.Refusal, Provider: w.Provider, Session: w.SessionID, Recreated: w.Recreated, Restarted: w.Restarted, Cost: w.Cost,
 	}
 }
 

@@ -32,7 +32,7 @@ type Session struct {
 	SandboxID      cove.ID         `json:"sandbox_id"`
 	SessionID      cove.ID         `json:"session_id"`
 	Status         cove.State      `json:"status" jsonschema:"creating, running, paused, stopped, error or ended"`
-	Cause          string          `json:"cause,omitempty" jsonschema:"why it is in error or has ended"`
+	Cause          string          `json:"cause,omitempty" jsonschema:"why it is stopped, paused, in error or has ended"`
 	Busy           bool            `json:"busy" jsonschema:"something runs in it now"`
 	Created        bool            `json:"created" jsonschema:"this very request made it"`
 	Provider       string          `json:"provider"`

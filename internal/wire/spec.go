@@ -18,7 +18,7 @@ type Spec struct {
 	MemoryLimit     *Quantity         `json:"memory_limit,omitempty" jsonschema:"enforced or refused, such as 1g"`
 	CPULimit        *Quantity         `json:"cpu_limit,omitempty" jsonschema:"processors, enforced or refused, such as 1.0"`
 	PIDsLimit       *int              `json:"pids_limit,omitempty" jsonschema:"programs at once, enforced or refused"`
-	TimeoutMinutes  *float64          `json:"timeout_minutes,omitempty" jsonschema:"ends after so long without activity"`
+	TimeoutMinutes  *float64          `json:"timeout_minutes,omitempty" jsonschema:"on_end happens after so long without activity"`
 	LifetimeMinutes *float64          `json:"lifetime_minutes,omitempty" jsonschema:"ends so long after it was opened"`
 	Env             map[string]string `json:"env,omitempty" jsonschema:"the environment of every program; left out in answers"`
 	EnvNames        []string          `json:"env_names,omitempty" jsonschema:"in answers only, instead of env: the names of its variables"`
@@ -31,8 +31,8 @@ type Spec struct {
 	Ports           []int             `json:"ports,omitempty" jsonschema:"ports that it will listen on"`
 	Snapshot        cove.ID           `json:"snapshot,omitempty" jsonschema:"start with the files of this snapshot"`
 	FixedEnd        bool              `json:"fixed_end,omitempty" jsonschema:"activity does not prolong timeout_minutes, and what runs does not hold it up; renewing moves it"`
-	OnEnd           cove.EndAction    `json:"on_end,omitempty" jsonschema:"pause or stop when timeout_minutes are over; left out, it ends"`
-	Wake            bool              `json:"wake,omitempty" jsonschema:"what is done inside it brings it back where it is paused or stopped"`
+	OnEnd           cove.EndAction    `json:"on_end,omitempty" jsonschema:"close, pause or stop when timeout_minutes are over; left out, stop, which keeps its files"`
+	Wake            bool              `json:"wake,omitempty" jsonschema:"the next action inside it starts it also where its caller stopped or paused it, or its fixed end did; one that the server stopped by itself starts without it"`
 	PublicPorts     bool              `json:"public_ports,omitempty" jsonschema:"its ports need no link at addresses of their own"`
 }
 
