@@ -18,7 +18,7 @@ func rarely(c *engine.Config) { c.CleanupInterval = 1000 * time.Hour }
 
 func TestAFixedEndComesOnTimeWhateverRuns(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world, _ *engine.Engine, p cove.Platform) {
-		s := mustOpen(t, p, cove.Spec{FixedEnd: true, Idle: 10 * time.Minute})
+		s := mustOpen(t, p, cove.Spec{FixedEnd: true, Idle: 10 * time.Minute, OnEnd: cove.EndClose})
 		if s.Spec.Lifetime != 0 {
 			t.Errorf("a session with a fixed end got a lifetime of %s", s.Spec.Lifetime)
 		}
@@ -39,8 +39,8 @@ func TestAFixedEndComesOnTimeWhateverRuns(t *testing.T) {
 
 func TestRenewMovesAFixedEndBothWays(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world, _ *engine.Engine, p cove.Platform) {
-		long := mustOpen(t, p, cove.Spec{FixedEnd: true, Idle: time.Minute})
-		short := mustOpen(t, p, cove.Spec{FixedEnd: true, Idle: time.Hour})
+		long := mustOpen(t, p, cove.Spec{FixedEnd: true, Idle: time.Minute, OnEnd: cove.EndClose})
+		short := mustOpen(t, p, cove.Spec{FixedEnd: true, Idle: time.Hour, OnEnd: cove.EndClose})
 		for s, d := range map[*cove.Session]time.Duration{long: 2 * time.Hour, short: 10 * time.Second} {
 			if _, err := p.Sessions().Renew(t.Context(), s.ID, d); err != nil {
 				t.Fatal(err)
@@ -112,11 +112,11 @@ func TestALifetimeEndsWhatWouldBeStopped(t *testing.T) {
 	})
 }
 
-// TestUseAfterTheEndMeetsAStoppedSession: not only the task sees to it that a
+// TestUseAfterTheFixedEndMeetsAStoppedSession: not only the task sees to it that a
 // session rests after its time.
-func TestUseAfterTheEndMeetsAStoppedSession(t *testing.T) {
+func TestUseAfterTheFixedEndMeetsAStoppedSession(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *world, _ *engine.Engine, p cove.Platform) {
-		spec := cove.Spec{User: "u", OnEnd: cove.EndStop, Idle: time.Minute}
+		spec := cove.Spec{User: "u", OnEnd: cove.EndStop, FixedEnd: true, Idle: time.Minute}
 		s := mustOpen(t, p, spec)
 		sh(t, p, s.ID, "echo kept > note")
 		after(2 * time.Minute)

@@ -195,7 +195,7 @@ func TestHappenings(t *testing.T) {
 		if h := w.happening(t, cove.FileDownloaded); h.Bytes != 4 || h.User != "u" || h.Thread != "t" {
 			t.Errorf("a download: %+v", h)
 		}
-		other := mustOpen(t, p, cove.Spec{}) // there is room for one: the first is stopped
+		other := mustOpen(t, p, cove.Spec{OnEnd: cove.EndClose}) // there is room for one: the first is stopped
 		if h := w.happening(t, "session.evicted"); h.Session != s.ID || h.Provider != "fake" {
 			t.Errorf("an eviction: %+v", h)
 		}

@@ -39,7 +39,7 @@ func inBubble(t *testing.T, test func(t *testing.T, w *world, e *engine.Engine, 
 
 func TestIdleSessionsExpire(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world, _ *engine.Engine, p cove.Platform) {
-		s := mustOpen(t, p, cove.Spec{User: "u", Idle: 10 * time.Minute})
+		s := mustOpen(t, p, cove.Spec{User: "u", Idle: 10 * time.Minute, OnEnd: cove.EndClose})
 		after(9 * time.Minute)
 		sh(t, p, s.ID, "true") // activity starts the time anew
 		after(9 * time.Minute)
