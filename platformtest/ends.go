@@ -10,6 +10,7 @@ import (
 
 func endCases() []testCase {
 	return []testCase{
+		{"idle_keeps", idleKeeps},
 		{"fixed", fixedEnd},
 		{"stop", stopAtEnd},
 		{"pause", pauseAtEnd},
@@ -27,10 +28,41 @@ func (r *rig) reachEnd(p cove.Platform, id cove.ID) {
 	r.control("expiry", cove.RunTask)
 }
 
+// idleKeeps: a session whose caller said nothing of its end is stopped when nothing
+// happens in it, and comes back with its files when it is used.
+func idleKeeps(t *testing.T, s *suite) {
+	r := s.start(t, Options{})
+	p := r.user("acme")
+	made := r.session(p, cove.Spec{Idle: time.Hour})
+	if made.Spec.OnEnd != cove.EndStop {
+		t.Errorf("its end is %q", made.Spec.OnEnd)
+	}
+	r.write(p, made.ID, "f", "kept")
+	r.reachEnd(p, made.ID)
+	if got := r.get(p, made.ID); got.State != cove.Stopped || got.Cause != cove.ReasonSessionExpired || got.ExpiresAt.Before(time.Now().Add(48*time.Hour)) {
+		t.Fatalf("after its time the session is %s for %q until %s", got.State, got.Cause, got.ExpiresAt)
+	}
+	r.comesBack(p, made.ID)
+}
+
+// comesBack checks that a program brings a session back that the server stopped, which
+// the answer says once, and that its file f is kept.
+func (r *rig) comesBack(p cove.Platform, id cove.ID) {
+	r.t.Helper()
+	x := r.exec(p, id, cove.ExecRequest{Line: "cat f"})
+	same(r.t, "a file of a session that came back", string(x.Stdout.Data), "kept")
+	if !x.Restarted || x.Recreated || x.Session != id {
+		r.t.Errorf("the first answer is of %s, restarted %v, recreated %v; the session is %s", x.Session, x.Restarted, x.Recreated, id)
+	}
+	if x := r.exec(p, id, cove.ExecRequest{Line: "true"}); x.Restarted {
+		r.t.Error("the second answer says it again")
+	}
+}
+
 func fixedEnd(t *testing.T, s *suite) {
 	r := s.start(t, Options{AutoRetry: new(false)})
 	p := r.user("acme")
-	made := r.session(p, cove.Spec{FixedEnd: true, Idle: time.Hour})
+	made := r.session(p, cove.Spec{FixedEnd: true, Idle: time.Hour, OnEnd: cove.EndClose})
 	r.sh(p, made.ID, "true")
 	if got := r.get(p, made.ID); !got.ExpiresAt.Equal(made.ExpiresAt) || !got.Spec.FixedEnd {
 		t.Errorf("the end was %s and is %s after use; fixed: %v", made.ExpiresAt, got.ExpiresAt, got.Spec.FixedEnd)
@@ -150,8 +182,10 @@ func wakePaused(t *testing.T, s *suite) {
 	if e := r.wait(p, id, pid); e.ExitCode != 0 {
 		t.Errorf("a program that woke the session ended as %+v", e.Result)
 	}
-	if done := r.pairs(r.events(cove.EventFilter{Kind: string(cove.SnapshotResume), Session: id})); len(done) != 2 {
-		t.Errorf("the journal tells the waking as %+v", done)
+	// Its caller paused it first, and then the server did.
+	done, notes := r.pairs(r.events(cove.EventFilter{Kind: string(cove.SnapshotResume), Session: id})), r.events(cove.EventFilter{Kind: "session.resumed", Session: id})
+	if len(done) != 1 || len(notes) != 1 || notes[0].Phase != cove.EngineNote {
+		t.Errorf("the journal tells the waking as %+v and %+v", done, notes)
 	}
 }
 

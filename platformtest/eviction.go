@@ -9,6 +9,8 @@ import (
 func evictionCases() []testCase {
 	return []testCase{
 		{"least_recently_used", evictLRU},
+		{"comes_back", evictComesBack},
+		{"code_comes_back", evictCodeComesBack},
 		{"never_busy", evictNeverBusy},
 		{"never_another_tenants", evictNeverOthers},
 		{"as_many_as_needed", evictForMemory},
@@ -42,6 +44,42 @@ func evictLRU(t *testing.T, s *suite) {
 	same(t, "the file of an evicted session", r.read(p, b, "f"), "kept")
 	r.wantState(p, a, cove.Stopped)
 	r.wantState(p, c, cove.Running)
+}
+
+// evictComesBack: whoever uses an evicted session has it back, also by a key that can start
+// no session.
+func evictComesBack(t *testing.T, s *suite) {
+	r := s.start(t, Options{MaxSessions: 1, Evict: true})
+	p := r.user("acme")
+	a := r.session(p, cove.Spec{}).ID
+	r.write(p, a, "f", "kept")
+	b := r.session(p, cove.Spec{}).ID
+	if got := r.get(p, a); got.State != cove.Stopped || got.Cause != cove.ReasonEvicted {
+		t.Fatalf("the evicted session is %s for %q", got.State, got.Cause)
+	}
+	r.comesBack(r.as(cove.Principal{Name: "model", Tenant: "acme", Scopes: []cove.Scope{cove.ScopeExec}}), a)
+	r.wantState(p, b, cove.Stopped)
+	r.write(p, b, "f", "kept")
+	r.comesBack(p, b)
+}
+
+// evictCodeComesBack: so does code, which is told that its variables are gone.
+func evictCodeComesBack(t *testing.T, s *suite) {
+	r := s.start(t, Options{MaxSessions: 1, Evict: true})
+	lang := r.h.Extras().Code
+	if lang == nil {
+		t.Skip("this platform runs no code")
+	}
+	p := r.user("acme")
+	a := r.session(p, cove.Spec{}).ID
+	for i, again := range []bool{false, true} {
+		out, err := p.Contexts(a).Run(r.ctx, cove.CodeRequest{Language: lang.Name, Code: lang.Assign})
+		r.must(err, "run code")
+		if !out.Fresh || out.Restarted != again {
+			t.Errorf("run %d: fresh %v, restarted %v", i, out.Fresh, out.Restarted)
+		}
+		r.session(p, cove.Spec{})
+	}
 }
 
 func evictNeverBusy(t *testing.T, s *suite) {

@@ -27,7 +27,7 @@ func (r *rig) pass(at time.Time) {
 func expires(t *testing.T, s *suite) {
 	r := s.start(t, Options{AutoRetry: new(false)})
 	p := r.user("acme")
-	spec := cove.Spec{User: "u", Thread: "t", Idle: shortest}
+	spec := cove.Spec{User: "u", Thread: "t", Idle: shortest, OnEnd: cove.EndClose}
 	idle := r.session(p, spec)
 	old := r.session(p, cove.Spec{Lifetime: shortest})
 	_, err := p.Sessions().Renew(r.ctx, old.ID, time.Hour)
@@ -51,7 +51,7 @@ func expires(t *testing.T, s *suite) {
 func expiryTaskFrees(t *testing.T, s *suite) {
 	r := s.start(t, Options{MaxSessions: 1})
 	p := r.user("acme")
-	old := r.session(p, cove.Spec{Idle: shortest})
+	old := r.session(p, cove.Spec{Idle: shortest, OnEnd: cove.EndClose})
 	r.pass(old.ExpiresAt)
 	_, err := r.admin().Admin().ControlTask(r.ctx, "expiry", cove.RunTask)
 	r.must(err, "run the expiry task")

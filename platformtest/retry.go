@@ -41,7 +41,7 @@ func recreated(t *testing.T, x *cove.Execution, old cove.ID) cove.ID {
 func retryRuns(t *testing.T, s *suite) {
 	r := s.start(t, Options{AutoRetry: new(true)})
 	p := r.user("acme")
-	old := r.session(p, cove.Spec{User: "u", Thread: "t", Idle: 10 * time.Minute, Env: map[string]string{"NAME": "ada"}})
+	old := r.session(p, cove.Spec{User: "u", Thread: "t", Idle: 10 * time.Minute, OnEnd: cove.EndClose, Env: map[string]string{"NAME": "ada"}})
 	procs, files := p.Processes(old.ID), p.Files(old.ID)
 	first := r.exec(p, old.ID, cove.ExecRequest{Line: "echo here >f"})
 	if first.Recreated || first.Session != old.ID {
@@ -85,7 +85,7 @@ func retryRuns(t *testing.T, s *suite) {
 func retryTogether(t *testing.T, s *suite) {
 	r := s.start(t, Options{AutoRetry: new(true)})
 	p := r.user("acme")
-	old := r.session(p, cove.Spec{})
+	old := r.session(p, cove.Spec{OnEnd: cove.EndClose})
 	r.expireNow(p, old.ID)
 	var answers []<-chan answer[*cove.Execution]
 	for range 8 {
@@ -113,7 +113,7 @@ func retryCode(t *testing.T, s *suite) {
 		t.Skip("this platform runs no code")
 	}
 	p := r.user("acme")
-	old := r.session(p, cove.Spec{})
+	old := r.session(p, cove.Spec{OnEnd: cove.EndClose})
 	_, err := p.Contexts(old.ID).Run(r.ctx, cove.CodeRequest{Language: lang.Name, Code: lang.Assign})
 	r.must(err, "run code")
 	named, err := p.Contexts(old.ID).Open(r.ctx, cove.ContextSpec{Language: lang.Name})
@@ -129,7 +129,7 @@ func retryCode(t *testing.T, s *suite) {
 func retryNever(t *testing.T, s *suite) {
 	r := s.start(t, Options{AutoRetry: new(true)})
 	p := r.user("acme")
-	ours, closed := r.session(p, cove.Spec{}), r.session(p, cove.Spec{})
+	ours, closed := r.session(p, cove.Spec{OnEnd: cove.EndClose}), r.session(p, cove.Spec{OnEnd: cove.EndClose})
 	r.closeNow(p, closed.ID)
 	_, err := p.Processes(closed.ID).Exec(r.ctx, cove.ExecRequest{Line: "true"})
 	wantReason(t, err, cove.NotFound, cove.ReasonSessionClosed)
@@ -186,7 +186,7 @@ func retryNetwork(t *testing.T, s *suite) {
 		t.Skip("the provider does not enforce networks")
 	}
 	p := r.user("acme")
-	old := r.session(p, cove.Spec{Network: cove.Network{Mode: cove.NetworkAllow, Allow: []string{"example.com", "example.org"}}})
+	old := r.session(p, cove.Spec{OnEnd: cove.EndClose, Network: cove.Network{Mode: cove.NetworkAllow, Allow: []string{"example.com", "example.org"}}})
 	_, err := p.Sessions().SetNetwork(r.ctx, old.ID, cove.Network{Mode: cove.NetworkAllow, Allow: []string{"example.com"}})
 	r.must(err, "set the network")
 	r.expireNow(p, old.ID)
@@ -197,7 +197,7 @@ func retryNetwork(t *testing.T, s *suite) {
 func retryNoRoom(t *testing.T, s *suite) {
 	r := s.start(t, Options{AutoRetry: new(true), MaxSessions: 1})
 	p := r.user("acme")
-	old := r.session(p, cove.Spec{})
+	old := r.session(p, cove.Spec{OnEnd: cove.EndClose})
 	r.expireNow(p, old.ID)
 	_, err := r.admin().Admin().ControlTask(r.ctx, "expiry", cove.RunTask)
 	r.must(err, "run the expiry task")
