@@ -138,10 +138,10 @@ func (e *Engine) stopForRoom(ctx context.Context, l *lease) (*admission.Ticket, 
 		return nil, nil //nolint:nilnil // somebody is at it: no room, and no error
 	}
 	defer l.giveTurn()
-	if decided(l.view()) != nil || !l.beginRest() {
+	if decided(l.view()) != nil || !l.beginRest(cove.ReasonEvicted) {
 		return nil, nil //nolint:nilnil // it is no longer idle: no room, and no error
 	}
-	defer l.setResting(false)
+	defer l.endRest()
 	l.mu.Lock()
 	ticket := l.ticket
 	l.ticket = nil // it stays taken until the exchange

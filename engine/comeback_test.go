@@ -102,14 +102,14 @@ func TestIdleSessionsKeepTheirFiles(t *testing.T) {
 		}
 		_, err := p.Sessions().Get(t.Context(), gone.ID)
 		wantCode(t, err, cove.NotFound, cove.ReasonSessionExpired)
-		after(9 * 24 * time.Hour)
+		after(46 * time.Hour)
 		if !ran(t, p, s.ID, "cat f", "kept\n") {
 			t.Error("the answer does not say that the session was started again")
 		}
-		after(10*24*time.Hour + 12*time.Minute)
+		after(48*time.Hour + 12*time.Minute)
 		_, err = p.Sessions().Get(t.Context(), s.ID)
 		wantCode(t, err, cove.NotFound, cove.ReasonSessionExpired)
-	}, func(c *engine.Config) { c.KeepPaused = 10 * 24 * time.Hour })
+	}, func(c *engine.Config) { c.KeepPaused = 48 * time.Hour })
 }
 
 // TestUseAtTheIdleEndLosesNothing: a session whose idle time is over and that was not

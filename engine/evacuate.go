@@ -78,10 +78,10 @@ func (e *Engine) giveAway(ctx context.Context, l *lease) (bool, error) {
 	}
 	switch s.State {
 	case cove.Running, cove.Paused:
-		if !l.beginRest() {
+		if !l.beginRest(cove.ReasonDrained) {
 			return false, nil
 		}
-		defer l.setResting(false)
+		defer l.endRest()
 		if err := e.restUnasked(ctx, l, cove.ReasonDrained); err != nil {
 			return false, err
 		}

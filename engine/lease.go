@@ -24,7 +24,8 @@ type lease struct {
 	mu        sync.Mutex
 	rec       cove.Session               // guarded by mu, as all below
 	sandbox   cove.Sandbox               // nil unless Running or Paused
-	resting   bool                       // it is being stopped or started: nothing new begins inside
+	resting   bool                       // it is being stopped, started or paused: nothing new begins inside
+	restCause string                     // why it is being stopped
 	restarted bool                       // it was started again, and no answer has said so yet
 	runsSince time.Time                  // when its sandbox was made, taken up or resumed
 	doubt     bool                       // nobody knows whether the directory was told that it ended, or is nobody's
@@ -169,7 +170,11 @@ func (l *lease) enter() (cove.Sandbox, error) {
 		return nil, err
 	}
 	if l.resting {
-		return nil, usable(&cove.Session{State: cove.Stopped})
+		state := cove.Stopped
+		if l.ending && l.rec.Spec.OnEnd == cove.EndPause {
+			state = cove.Paused
+		}
+		return nil, usable(&cove.Session{State: state})
 	}
 	l.busy++
 	l.touch(time.Now())
@@ -212,15 +217,15 @@ func (l *lease) giveUp(cause error) (waited bool) {
 	return true
 }
 
-// beginRest marks a lease in which nothing happens as being stopped, so that nothing
-// begins inside until setResting(false). It reports whether it could.
-func (l *lease) beginRest() bool {
+// beginRest marks a lease in which nothing happens as being stopped for a cause, so that
+// nothing begins inside until endRest. It reports whether it could.
+func (l *lease) beginRest(cause string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.busy > 0 || l.rec.State != cove.Running && l.rec.State != cove.Paused {
 		return false
 	}
-	l.resting = true
+	l.resting, l.restCause = true, cause
 	return true
 }
 

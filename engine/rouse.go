@@ -42,7 +42,10 @@ func (l *lease) hold(now time.Time) (ready, waits bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
-	case l.resting, l.atFixedEnd(now):
+	case l.resting: // a caller that stops it does not want it back
+		after := cove.Session{State: cove.Stopped, Cause: l.restCause, Spec: l.rec.Spec}
+		return false, after.AutoResumes()
+	case l.atFixedEnd(now):
 		return false, true
 	case l.rec.State == cove.Running:
 		l.busy++
@@ -115,16 +118,16 @@ func (a action) inside() bool {
 	return false
 }
 
-// setResting says whether the lease is being stopped or started.
-func (l *lease) setResting(on bool) {
+// setResting says that the lease is being stopped for a cause, or started, until endRest.
+func (l *lease) setResting(cause string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.resting = on
+	l.resting, l.restCause = true, cause
 }
 
-// isResting reports whether the lease is being stopped or started.
-func (l *lease) isResting() bool {
+// endRest says that the lease is not being stopped or started any more.
+func (l *lease) endRest() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.resting
+	l.resting = false
 }

@@ -16,8 +16,8 @@ func (e *Engine) rest(ctx context.Context, l *lease, cause string) error {
 	l.mu.Lock()
 	sandbox, ticket := l.sandbox, l.ticket
 	l.mu.Unlock()
-	l.setResting(true)
-	defer l.setResting(false)
+	l.setResting(cause)
+	defer l.endRest()
 	saved := diskItem{diskArchive, string(l.id)}
 	if err := e.planDisk(ctx, l.tenant, saved, diskWeight(ctx, sandbox)); err != nil {
 		return unsaved(err) // before anything is ended
@@ -187,8 +187,8 @@ func (e *Engine) wake(ctx context.Context, l *lease, onFull cove.OnFull, told fu
 	s := l.view()
 	// Until the record says that the archive is not its files any more, what is written
 	// could be lost with the sandbox, and nobody would be told.
-	l.setResting(true)
-	defer l.setResting(false)
+	l.setResting("")
+	defer l.endRest()
 	err := e.give(ctx, l, onFull, told)
 	if err != nil {
 		l.change(func(r *cove.Session) { r.State = cove.Stopped })

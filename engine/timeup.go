@@ -74,7 +74,7 @@ func (l *lease) beginEnd(now time.Time) (over func(), due bool) {
 	if !l.restsNow(now) {
 		return nil, false
 	}
-	l.ending, l.resting = true, true
+	l.ending, l.resting, l.restCause = true, true, cove.ReasonSessionExpired
 	return func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()

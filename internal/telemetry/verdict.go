@@ -88,7 +88,7 @@ const noteInstead = "session.instead"
 
 // notes are the journal's words for what the engine does by itself.
 var notes = []string{
-	noteEvicted, noteInstead, "session.expired", "session.lost", "session.recovered", "session.aborted", "session.paused", "session.stopped", "session.overrun",
+	noteEvicted, noteInstead, "session.expired", "session.lost", "session.recovered", "session.aborted", "session.paused", "session.stopped", "session.resumed", "session.overrun",
 	"process.lost", "sandbox.orphan_removed", "snapshot.aborted", "volume.aborted", "trial.lost", "artifact.failed",
 }
 

@@ -99,7 +99,7 @@ class Programs(unittest.IsolatedAsyncioTestCase):
                 await sandbox.commands.connect(99999)
 
     async def test_a_program_stays_in_its_session(self) -> None:
-        async with await AsyncSandbox.create(timeout_minutes=0.02, fixed_end=True) as sandbox:
+        async with await AsyncSandbox.create(timeout_minutes=0.02, fixed_end=True, on_end="close") as sandbox:
             process = await sandbox.commands.start("sleep 600")
             sandbox._request = {}  # what takes its place does not end so soon
             for _ in range(1200):

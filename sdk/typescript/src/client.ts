@@ -31,10 +31,13 @@ export class SandboxClient implements AsyncDisposable {
     this.connection = new Connection(options);
   }
 
-  /** getOrCreateSession returns the live session of a user and a thread, or makes one. */
-  async getOrCreateSession({ signal, onQueue, idempotencyKey, ...spec }: SessionOptions): Promise<SandboxInfo> {
+  /**
+   * getOrCreateSession returns the live session of a user and a thread, or makes one. When
+   * nothing happens in it for timeoutMs it ends, and its files with it, unless onEnd says otherwise.
+   */
+  async getOrCreateSession({ signal, onQueue, idempotencyKey, onEnd = "close", ...spec }: SessionOptions): Promise<SandboxInfo> {
     if (!spec.userId || !spec.threadId) throw invalid("userId", "and threadId name a session; give both");
-    const sandbox = await Sandbox.openOn(this.connection, spec, { signal, onQueue, idempotencyKey });
+    const sandbox = await Sandbox.openOn(this.connection, { ...spec, onEnd }, { signal, onQueue, idempotencyKey });
     this.remember(sandbox);
     return sandbox.info;
   }

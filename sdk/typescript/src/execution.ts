@@ -33,6 +33,7 @@ export interface ExecutionForm {
   pid?: number;
   session_id: string;
   session_recreated?: boolean;
+  session_restarted?: boolean;
 }
 
 /** Execution is how a program ended. That it failed is no error: check throws one, for who wants it. */
@@ -64,6 +65,8 @@ export class Execution {
   readonly sandboxId: string;
   /** The sandbox had expired or was lost, and this is a new one: files may be gone. */
   recreated: boolean;
+  /** The sandbox had been stopped and was started again: files are kept, variables and programs that ran are gone. */
+  readonly restarted: boolean;
 
   constructor(f: ExecutionForm) {
     this.exitCode = f.exit_code;
@@ -86,6 +89,7 @@ export class Execution {
     this.pid = f.pid;
     this.sandboxId = f.session_id;
     this.recreated = f.session_recreated ?? false;
+    this.restarted = f.session_restarted ?? false;
   }
 
   /** Whether it ended by itself with exit code 0. */

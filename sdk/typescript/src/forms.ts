@@ -39,15 +39,15 @@ export interface SandboxSpec {
   memory?: string | number;
   cpus?: number;
   pids?: number;
-  /** It ends after so long without activity. */
+  /** onEnd happens after so long without activity. */
   timeoutMs?: number;
   /** It ends so long after it was made, whatever happens in it. */
   lifetimeMs?: number;
   /** Activity does not prolong timeoutMs. */
   fixedEnd?: boolean;
-  /** Pause or stop it when its time is over; left out, it ends. */
-  onEnd?: "pause" | "stop";
-  /** What is done inside brings it back where it is paused or stopped. */
+  /** What happens when its time is over. Left out, stop: it keeps its files, and is started again when it is used. */
+  onEnd?: "close" | "pause" | "stop";
+  /** The next action inside starts it also where its caller stopped or paused it, or its fixed end did. */
   wake?: boolean;
   env?: Record<string, string>;
   /** Labels to find it by. */
@@ -91,7 +91,7 @@ export function specForm(s: SandboxSpec): Record<string, unknown> {
 export interface SandboxInfo {
   id: string;
   status: "creating" | "running" | "paused" | "stopped" | "error" | "ended";
-  /** Why it is in error or has ended. */
+  /** Why it is stopped, paused, in error or has ended. */
   cause: string | undefined;
   /** Something runs in it now. */
   busy: boolean;

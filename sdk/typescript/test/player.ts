@@ -325,12 +325,12 @@ function only(request: Record<string, unknown>, ...names: string[]): Record<stri
 function spec(request: Record<string, unknown>): SandboxSpec {
   const r = only(
     request, "env", "policy", "project_name", "user_id", "thread_id", "flavor", "provider", "timeout_minutes", "lifetime_minutes", "fixed_end", "metadata", "template", "network", "ports",
-    "memory_limit", "status",
+    "memory_limit", "status", "on_end", "wake",
   );
   return given({
     project: r["project_name"], lifetimeMs: ms(r["lifetime_minutes"], 60_000), network: r["network"], ports: r["ports"], memory: r["memory_limit"], status: r["status"],
     env: r["env"], policy: r["policy"], userId: r["user_id"], threadId: r["thread_id"], flavor: r["flavor"], provider: r["provider"], metadata: r["metadata"],
-    template: r["template"], timeoutMs: ms(r["timeout_minutes"], 60_000), fixedEnd: r["fixed_end"],
+    template: r["template"], timeoutMs: ms(r["timeout_minutes"], 60_000), fixedEnd: r["fixed_end"], onEnd: r["on_end"], wake: r["wake"],
   }) as SandboxSpec;
 }
 
@@ -358,7 +358,7 @@ function outputForm(page: OutputPage): unknown {
 function executionForm(x: Execution): Record<string, unknown> {
   const form: Record<string, unknown> = {
     exit_code: x.exitCode, status: x.status, outcome: x.outcome, signal: x.signal, truncated: x.truncated, stdout_bytes: x.stdoutBytes, stderr_bytes: x.stderrBytes,
-    stdout: x.stdout, stderr: x.stderr, stdout_base64: Buffer.from(x.stdoutData).toString("base64"), refusal: x.refusal, session_recreated: x.recreated, session_id: x.sandboxId,
+    stdout: x.stdout, stderr: x.stderr, stdout_base64: Buffer.from(x.stdoutData).toString("base64"), refusal: x.refusal, session_recreated: x.recreated, session_restarted: x.restarted, session_id: x.sandboxId,
   };
   if (!(x instanceof CodeResult)) return form;
   const main = x.value === undefined ? 0 : x.results.indexOf(x.value) + 1;

@@ -143,7 +143,7 @@ describe("sandboxes", () => {
   });
 
   test("that expired are opened again by what would run in them, once, and it is said", async () => {
-    const spec = { ...where(served), timeoutMs: 4_000, fixedEnd: true };
+    const spec = { ...where(served), timeoutMs: 4_000, fixedEnd: true, onEnd: "close" as const };
     await using sandbox = await Sandbox.create(spec);
     await using strict = await Sandbox.create({ ...spec, autoRetry: false });
     const was = sandbox.id;

@@ -93,6 +93,7 @@ class Execution(Record):
     peak_memory_bytes: int = 0
     session_id: str = ""
     session_recreated: bool = False  # it ran in a new session: files may be gone
+    session_restarted: bool = False  # the session was stopped and started again: files are kept, variables and programs that ran are gone
     provider: str = ""
     pid: int = 0
     refusal: Optional[Json] = None  # why it was blocked

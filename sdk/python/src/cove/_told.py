@@ -20,6 +20,7 @@ LEAST = 200  # characters that an answer must be allowed to have
 EDITED = 1 << 20  # bytes of a file that can be edited in one piece
 
 NEW_SANDBOX = "[This is a new sandbox: what earlier calls left is gone.]"
+STARTED_AGAIN = "[The sandbox had been stopped and was started again: its files are kept, variables and programs that ran are gone.]"
 NEW_INTERPRETER = "[The interpreter was started again: variables are gone, files are still there.]"
 
 
@@ -184,10 +185,12 @@ def told(x: Execution, most: int, again: bool = False) -> str:
     return joined(cut(joined(*parts), most - len(after) - 1), after) or "(no output)"
 
 
-def renewed(x: Execution, again: bool) -> str:
+def renewed(x: Execution, again: bool = False) -> str:
     """Which memory is gone, where some is."""
     if x.session_recreated:
         return NEW_SANDBOX
+    if x.session_restarted:
+        return STARTED_AGAIN
     return NEW_INTERPRETER if again and isinstance(x, CodeResult) and x.context_fresh else ""
 
 

@@ -6,7 +6,7 @@ import { CoveError, InvalidError } from "../errors.js";
 import type { Execution } from "../execution.js";
 import type { CallOptions } from "../options.js";
 import type { Sandbox } from "../sandbox.js";
-import { type ToolOptions, cut, longest, refused } from "./told.js";
+import { type ToolOptions, cut, longest, refused, startedAgain } from "./told.js";
 
 /** shell is the tool to offer: one whose commands run with the caller. */
 export const shell = { type: "shell", environment: { type: "local" } } as const;
@@ -72,6 +72,7 @@ function least(bound: number, asked: number | null | undefined): number {
 function outcomeOf(x: Execution, most: number): ShellOutcome {
   const notes = [x.stderr, refused(x)];
   if (x.recreated) notes.push("the sandbox had expired or was lost: this is a new one, without the files of before");
+  if (x.restarted) notes.push(startedAgain);
   return {
     stdout: cut(x.stdout, most), stderr: cut(notes.filter(Boolean).join("\n"), most),
     outcome: x.outcome === "timed_out" ? { type: "timeout" } : { type: "exit", exit_code: x.exitCode },

@@ -44,6 +44,9 @@ export function refused(x: Execution): string {
   return x.outcome === "blocked" ? `blocked by policy: ${x.refusal?.reason ?? "it is not allowed"}` : "";
 }
 
+/** startedAgain is what a model must know of a sandbox that the server had stopped. */
+export const startedAgain = "the sandbox had been stopped and was started again: its files are kept, variables and programs that ran are gone";
+
 /** told is what ran in words: what it wrote and gave, and how it ended where that matters. */
 export function told(x: Execution, most: number): string {
   const shown = [x.stdout];
@@ -53,6 +56,7 @@ export function told(x: Execution, most: number): string {
   const output = lines(shown);
   const ended = lines([
     x.recreated ? "[the sandbox had expired or was lost: this is a new one, without the files and variables of before]" : "",
+    x.restarted ? `[${startedAgain}]` : "",
     x.truncated || output.length > most ? "[output was cut]" : "",
     ending(x),
   ]);

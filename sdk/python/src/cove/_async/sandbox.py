@@ -64,6 +64,7 @@ class AsyncSandbox:
         cpu_limit: Union[str, float, None] = None,
         timeout_minutes: Optional[float] = None,
         lifetime_minutes: Optional[float] = None,
+        on_end: Optional[str] = None,
         env: Optional[Mapping[str, str]] = None,
         volumes: Sequence[Union[str, Mapping[str, Any]]] = (),
         network: Union[str, Mapping[str, Any], None] = None,
@@ -78,6 +79,8 @@ class AsyncSandbox:
     ) -> "AsyncSandbox":
         """Open a session: the live one of this user and thread, or a new one.
 
+        When its time is over it is stopped and keeps its files, and it is started again
+        when it is used; with on_end close it ends, with pause it keeps its memory, too.
         Fields of a request that have no argument here, such as workspace or require,
         go along by their names.
         """
@@ -93,6 +96,7 @@ class AsyncSandbox:
                 "cpu_limit": cpu_limit,
                 "timeout_minutes": timeout_minutes,
                 "lifetime_minutes": lifetime_minutes,
+                "on_end": on_end,
                 "env": texts("env", env),
                 "volumes": [volume_of(v) for v in elements("volumes", volumes) or []] or None,
                 "network": {"mode": network} if isinstance(network, str) else network,
@@ -170,7 +174,7 @@ class AsyncSandbox:
         return await self._did("stop")
 
     async def start(self) -> Session:
-        """Bring a stopped session back."""
+        """Bring a stopped session back. One that the server stopped comes back by itself when it is used."""
         return await self._did("start")
 
     async def pause(self) -> Session:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 MOST = 1024  # sessions that one client remembers
+CLOSE = "close"  # what becomes of a session when its time is over
 
 # The session that a thread or task works in, for each client by its token. None: it
 # asked for one and has not got it, so it works in no other.
@@ -77,7 +78,11 @@ class AsyncSandboxClient:
 
     async def get_or_create_session(self, user_id: Optional[str] = None, thread_id: Optional[str] = None, timeout_minutes: Optional[float] = None, **spec: Any) -> Json:
         """The session of a user and a thread, and make it the one that this thread or
-        task works in. spec has what AsyncSandbox.create takes, such as policy or flavor."""
+        task works in. spec has what AsyncSandbox.create takes, such as policy or flavor.
+
+        A session that nothing happens in for timeout_minutes ends, and its files with it,
+        unless on_end says otherwise."""
+        spec.setdefault("on_end", CLOSE)
         self._work_in(None)  # if this fails, nothing goes on in the session of somebody else
         self._converses = self._converses or user_id is not None or thread_id is not None
         sandbox = await AsyncSandbox.create(client=self.client, user_id=user_id, thread_id=thread_id, timeout_minutes=timeout_minutes, **spec)
@@ -108,7 +113,7 @@ class AsyncSandboxClient:
             if self._own is None:
                 if self._converses:
                     raise InvalidError("session_id: it is not clear which session is meant", remedy=REMEDY)
-                self._own = await AsyncSandbox.create(client=self.client)
+                self._own = await AsyncSandbox.create(client=self.client, on_end=CLOSE)
                 self._remember(self._own)
             return self._own
 

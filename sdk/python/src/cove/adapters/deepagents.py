@@ -12,7 +12,7 @@ from typing import List, Optional, Tuple
 
 from .._errors import CoveError, DeniedError, InvalidError, NotFoundError, SessionNotFoundError
 from .._sync.sandbox import Sandbox, checked
-from .._told import NEW_SANDBOX, ended, failed
+from .._told import ended, failed, renewed
 from . import missing
 
 try:
@@ -46,8 +46,8 @@ class CoveBackend(BaseSandbox):  # type: ignore[misc] # it is Any where it is no
         except CoveError as err:
             return ExecuteResponse(output=failed(err), exit_code=1)
         texts = [] if ran.outcome == "blocked" else heard.texts()  # the streams repeat it
-        if ran.session_recreated:
-            texts.append(f"\n{NEW_SANDBOX}\n")
+        if renewed(ran):
+            texts.append(f"\n{renewed(ran)}\n")
         if ran.outcome != "exited":  # an exit code says it itself
             texts.append(f"\n[{ended(ran)}]\n")
         return ExecuteResponse(output="".join(texts), exit_code=ran.exit_code, truncated=heard.cut)

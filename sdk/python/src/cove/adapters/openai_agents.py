@@ -13,7 +13,7 @@ from typing import Any, List, Optional
 from .._async.functions import AsyncFunctions
 from .._async.sandbox import AsyncSandbox, checked
 from .._errors import CoveError
-from .._told import MOST, NEW_SANDBOX, TOOLS, bound, cut, ended, failed, joined
+from .._told import MOST, TOOLS, bound, cut, ended, failed, joined, renewed
 from . import missing
 
 try:
@@ -78,7 +78,7 @@ class Shell:
         except CoveError as err:
             return ShellCommandOutput(command=command, stderr=cut(failed(err), most), outcome=ShellCallOutcome(type="exit", exit_code=NOT_RUN))
         late = x.outcome == "timed_out"
-        notes = [NEW_SANDBOX] if x.session_recreated else []
+        notes = [note for note in (renewed(x),) if note]
         if not late and x.outcome != "exited":  # the outcome has no other words
             notes.append(f"[{ended(x)}]")
         stderr = "" if x.outcome == "blocked" else x.stderr  # which repeats it
