@@ -215,7 +215,9 @@ func Interrupt(ctx context.Context, sb cove.Sandbox, how, at string) (bare bool,
 func Layered(sb cove.Sandbox) (names []string, extra int64) {
 	box, _ := cove.As[*sandbox](sb)
 	names, _ = namesIn(box.shelf.own.fd, ".")
-	return names, box.shelf.extra()
+	box.shelf.mu.Lock()
+	defer box.shelf.mu.Unlock()
+	return names, box.shelf.state.Extra
 }
 
 // WorkspaceOf reads a line of a list of mounts.

@@ -17,15 +17,16 @@ func (s *shelf) inside() (leave func()) {
 	return s.gate.enter()
 }
 
-// extra is how many files of the store are no files of the sandbox, beside the
-// root of the store.
-func (s *shelf) extra() int64 {
+// correct takes out of what the agent counts in the store what is no file of the
+// sandbox, and adds the files of other stores that it sees.
+func (s *shelf) correct(u *cove.Usage) {
 	if s == nil {
-		return 0
+		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.state.Extra
+	u.Disk += cove.Bytes(s.shared.Size)
+	u.Files += s.shared.Files - s.state.Extra
 }
 
 // gated are the files of a sandbox, which stay where they are during each call.
@@ -50,18 +51,21 @@ func (g gated) Read(ctx context.Context, name string, offset, length int64) (io.
 
 // Write implements [cove.Files].
 func (g gated) Write(ctx context.Context, name string, r io.Reader, mode fs.FileMode) error {
+	g.s.regain(ctx)
 	defer g.s.gate.use()()
 	return g.Files.Write(ctx, name, r, mode)
 }
 
 // Mkdir implements [cove.Files].
 func (g gated) Mkdir(ctx context.Context, name string) error {
+	g.s.regain(ctx)
 	defer g.s.inside()()
 	return g.Files.Mkdir(ctx, name)
 }
 
 // Move implements [cove.Files].
 func (g gated) Move(ctx context.Context, from, to string) error {
+	g.s.regain(ctx)
 	defer g.s.inside()()
 	return g.Files.Move(ctx, from, to)
 }
@@ -80,6 +84,7 @@ func (g gated) Tag(ctx context.Context, name string, meta map[string]string) err
 
 // Unpack implements [cove.Files].
 func (g gated) Unpack(ctx context.Context, dir string, r io.Reader) error {
+	g.s.regain(ctx)
 	defer g.s.gate.use()()
 	return g.Files.Unpack(ctx, dir, r)
 }

@@ -79,7 +79,7 @@ func (h *hostSide) findSnapshot(c *keeper.Client, name string, got *keeper.Holdi
 	}
 	by := crew{h, h.remake(n.Maker, got.Files)}
 	by.maker.keep()
-	h.unsaved = append(h.unsaved, heldSnapshot{id, &frozen{layers, n.Size, by}, by, &held{client: c, id: name}})
+	h.unsaved = append(h.unsaved, heldSnapshot{id, &frozen{layers, n.Size, by, &seen{}}, by, &held{client: c, id: name}})
 	return true
 }
 

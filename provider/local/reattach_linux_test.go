@@ -170,7 +170,7 @@ func TestLayersBeyondAKill(t *testing.T) {
 	if got := sh(t, s, "find . -type f | sort | xargs tail -n 1"); !strings.Contains(got, "new") || strings.Contains(got, "own") || strings.Contains(got, "two") || !strings.Contains(got, "three") {
 		t.Errorf("the double has %s", got)
 	}
-	exact(t, s, 3) // with what says that two files are gone
+	exact(t, s, 7) // with the four of the first, and what says that two files are gone
 
 	o := attach(t, p, other)
 	must(t, onTrial(t, o).Discard(t.Context()))

@@ -25,7 +25,7 @@ func (m *made) reshelve(n *shelfNote, files map[string]int) *shelf {
 	}
 	s := &shelf{
 		crew: m.crew(), group: m.group, own: newStore(own), namespace: namespace,
-		owner: n.Owner, bounds: n.Bounds, state: n.shelfState, fresh: n.Fresh,
+		owner: n.Owner, bounds: n.Bounds, shared: n.Shared, state: n.shelfState, fresh: n.Fresh,
 	}
 	delete(files, namespaceFile)
 	delete(files, storeFile(0))
@@ -210,10 +210,7 @@ func (s *shelf) sweep(ctx context.Context) {
 		}
 	}
 	s.state.Extra = extra
-	if s.bounds.Size > 0 {
-		to := fence.Bounds{Size: s.bounds.Size, Files: s.bounds.Files + extra}
-		_, _ = s.do(ctx, fence.Job{Kind: fence.JobErase, Bounds: to}, s.own.fd) // the next step sets them, too
-	}
+	_ = s.resize(ctx) // the next step sets them, too
 }
 
 // namesIn lists a directory of a store.

@@ -91,6 +91,7 @@ func (s *sandbox) Isolation() cove.Isolation { return s.isolation }
 
 // Start implements [cove.Sandbox].
 func (s *sandbox) Start(ctx context.Context, cmd cove.Command) (cove.Process, error) {
+	s.shelf.regain(ctx)
 	defer s.shelf.inside()()
 	return s.conn.Start(ctx, cmd)
 }
@@ -127,7 +128,7 @@ func (s *sandbox) told(ctx context.Context) (cove.Usage, error) {
 	if s.disk != nil {
 		s.disk.count(&u)
 	}
-	u.Files -= s.shelf.extra()
+	s.shelf.correct(&u)
 	return u, nil
 }
 

@@ -30,7 +30,9 @@ type shelf struct {
 	keep func(context.Context, *shelfNote, map[string]int) error
 
 	mu     sync.Mutex
-	bounds fence.Bounds  // guarded by mu; of the sandbox's own files
+	bounds fence.Bounds  // guarded by mu; of all files that there are to be seen
+	shared fence.Bounds  // guarded by mu; what those of other stores take of that
+	looked looked        // guarded by mu; when that was measured
 	state  shelfState    // guarded by mu
 	lower  []layer       // guarded by mu; held
 	fresh  unix.Timespec // guarded by mu; when the upper layer was put over the lower ones
@@ -56,6 +58,9 @@ const (
 
 // passing is how many files there are for a moment while an overlay is mounted.
 const passing = 4
+
+// rootFile is the root of a store, which is a file to the kernel.
+const rootFile = 1
 
 func newShelf(c crew, g *cgroup.Group, box fence.Sandbox, owner uint32, size fence.Bounds) *shelf {
 	return &shelf{
@@ -221,7 +226,7 @@ func (s *shelf) job(c change) fence.Job {
 		Stack: fence.Stack{Upper: c.upper, Lower: named(c.lower)},
 	}
 	if s.bounds.Size > 0 {
-		j.Bounds, j.Slack = fence.Bounds{Size: s.bounds.Size, Files: s.bounds.Files + c.extra}, c.slack+passing
+		j.Bounds, j.Slack = s.room(c.extra), c.slack+passing
 	}
 	return j
 }
@@ -293,12 +298,19 @@ func (s *shelf) freeze(ctx context.Context) (*frozen, error) {
 		if err != nil {
 			return nil, err
 		}
+		if err := s.measure(ctx); err != nil {
+			return nil, err
+		}
 	}
-	size, _, err := usedBy(s.lower)
+	size, files, err := usedBy(s.lower)
 	if err != nil {
 		return nil, err
 	}
-	return &frozen{layers: holdAll(s.lower), size: cove.Bytes(size), by: s.crew}, nil
+	what := &seen{}
+	if len(s.lower) == 1 && s.lower[0].store == s.own { // nothing is hidden
+		what.took = &fence.Bounds{Size: size, Files: files - rootFile - s.state.Extra}
+	}
+	return &frozen{layers: holdAll(s.lower), size: cove.Bytes(size), by: s.crew, seen: what}, nil
 }
 
 // untouched reports whether nothing was changed since the lower layers were
@@ -371,7 +383,7 @@ func (s *shelf) copy(ctx context.Context) (*frozen, error) {
 		to.drop()
 		return nil, broken(err)
 	}
-	return &frozen{layers: []layer{{store: to, name: fence.FirstLayer, owner: s.owner}}, size: cove.Bytes(done.Bytes), by: s.crew}, nil
+	return &frozen{layers: []layer{{store: to, name: fence.FirstLayer, owner: s.owner}}, size: cove.Bytes(done.Bytes), by: s.crew, seen: &seen{}}, nil
 }
 
 // adopt makes files that are frozen what an empty workspace begins with.
@@ -380,9 +392,20 @@ func (s *shelf) adopt(ctx context.Context, f *frozen) error {
 		return err
 	}
 	defer s.mu.Unlock()
-	if f.by.maker != s.maker {
+	if f.by.maker != s.maker { // the layers of one spawner are of no use to another
 		return s.receive(ctx, f)
 	}
+	shared, err := f.measure(ctx)
+	if err != nil {
+		return err
+	}
+	if s.bounds.Size > 0 && (shared.Size > s.bounds.Size || shared.Files > s.bounds.Files) {
+		return tooSmall(s.bounds, shared)
+	}
+	if s.bounds.Size > 0 && shared.Files > s.bounds.Files/2 {
+		return s.receive(ctx, f) // to remove one of another store takes a file, too
+	}
+	s.shared = shared
 	c := change{upper: s.next(), lower: f.layers, extra: layerDirs + workDirs, slack: layerDirs, erase: s.state.Upper}
 	if err := s.show(ctx, c); err != nil {
 		return err
@@ -390,11 +413,13 @@ func (s *shelf) adopt(ctx context.Context, f *frozen) error {
 	s.lower = holdAll(f.layers)
 	s.state = shelfState{Next: s.state.Next + 1, Upper: c.upper, Extra: c.extra}
 	s.fresh = s.changed()
-	return nil
+	if err := s.resize(ctx); err != nil { // whatever else happens to the store
+		return err
+	}
+	return s.look()
 }
 
-// receive copies files that are frozen into an empty workspace: the layers of one
-// spawner are of no use to another. The caller holds mu.
+// receive copies files that are frozen into an empty workspace. The caller holds mu.
 func (s *shelf) receive(ctx context.Context, f *frozen) error {
 	var ends [2]int
 	if err := unix.Pipe2(ends[:], unix.O_CLOEXEC); err != nil {
@@ -412,5 +437,5 @@ func (s *shelf) receive(ctx context.Context, f *frozen) error {
 	if lost := <-sent; err == nil || errors.Is(lost, fence.ErrEnded) {
 		err = lost
 	}
-	return broken(err)
+	return s.unfit(err)
 }

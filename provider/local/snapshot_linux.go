@@ -253,21 +253,10 @@ func (p *Provider) furnish(ctx context.Context, spec cove.Spec) (func(context.Co
 			return s.unpack(ctx, f)
 		}, nil
 	}
-	if room := placesOf(spec).Workspace.Size; single(files.layers) && files.size > cove.Bytes(room) {
-		files.drop()
-		return nil, cove.Errorf(cove.Exhausted, "snapshot %s has %s, and the workspace takes %s", spec.Snapshot, files.size, cove.Bytes(room)).
-			Remedy("ask for a larger workspace")
-	}
 	return func(ctx context.Context, s *shelf) error {
 		defer files.drop()
 		return s.adopt(ctx, files)
 	}, nil
-}
-
-// single reports whether all layers are of one store, whose size is that of the
-// files then.
-func single(layers []layer) bool {
-	return !slices.ContainsFunc(layers, func(l layer) bool { return l.store != layers[0].store })
 }
 
 // get returns the files of a snapshot, or the file that they are in. The caller
@@ -300,7 +289,7 @@ func (s *shelf) unpack(ctx context.Context, f *os.File) error {
 	defer s.mu.Unlock()
 	j := fence.Job{Kind: fence.JobUnpack, Owner: s.owner, To: s.state.Upper}
 	_, err := s.do(ctx, j, int(f.Fd()), s.own.fd)
-	return broken(err)
+	return s.unfit(err)
 }
 
 // RemoveSnapshot implements [cove.SnapshotKeeper].

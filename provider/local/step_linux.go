@@ -27,6 +27,7 @@ type shelfNote struct {
 	Step   step          `json:"step,omitempty"` // that may be under way
 	Owner  uint32        `json:"owner,omitempty"`
 	Bounds fence.Bounds  `json:"bounds"`
+	Shared fence.Bounds  `json:"shared,omitzero"` // not written by older builds, which had each sandbox's own files take all of Bounds
 	Lower  []layerNote   `json:"lower,omitempty"`
 	Fresh  unix.Timespec `json:"fresh"`
 }
@@ -86,7 +87,7 @@ func (s *shelf) write(ctx context.Context, k step) error {
 		return nil
 	}
 	files := map[string]int{namespaceFile: s.namespace, storeFile(0): s.own.fd}
-	n := &shelfNote{shelfState: s.state, Step: k, Owner: s.owner, Bounds: s.bounds, Fresh: s.fresh}
+	n := &shelfNote{shelfState: s.state, Step: k, Owner: s.owner, Bounds: s.bounds, Shared: s.shared, Fresh: s.fresh}
 	n.Lower = noteLayers(s.lower, map[*store]int{s.own: 0}, files)
 	if err := s.keep(ctx, n, files); err != nil {
 		s.noted = noted{} // whatever there is now

@@ -1,11 +1,14 @@
 package local
 
 import (
+	"context"
+	"sync"
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/provider/local/fence"
 )
 
 // store is a file system whose directories are layers. It lives for as long as
@@ -53,10 +56,42 @@ type frozen struct {
 	layers []layer
 	size   cove.Bytes // of the stores, the changed and removed files included
 	by     crew
+	seen   *seen // the same for all holds
+}
+
+// seen is what there is to be seen of frozen files: changed and removed ones are left
+// out. It is measured when somebody needs it.
+type seen struct {
+	mu   sync.Mutex
+	took *fence.Bounds // guarded by mu; nil before
+}
+
+// measure returns how many bytes and files there are to be seen.
+func (f *frozen) measure(ctx context.Context) (fence.Bounds, error) {
+	f.seen.mu.Lock()
+	defer f.seen.mu.Unlock()
+	if f.seen.took == nil {
+		took, err := f.by.measure(ctx, f.layers, 0)
+		if err != nil {
+			return took, err
+		}
+		f.seen.took = &took
+	}
+	return *f.seen.took, nil
+}
+
+// measure counts the files of layers that the first of them, which are over the others
+// and do not count, leave to be seen.
+func (c crew) measure(ctx context.Context, layers []layer, over int) (fence.Bounds, error) {
+	j := fence.Job{Kind: fence.JobMeasure, Slack: int64(over), Stack: fence.Stack{Lower: named(layers)}}
+	done, err := c.do(ctx, j, layerFiles(layers)...)
+	return fence.Bounds{Size: done.Bytes, Files: done.Count}, broken(err)
 }
 
 // hold returns another hold on the same files.
-func (f *frozen) hold() *frozen { return &frozen{layers: holdAll(f.layers), size: f.size, by: f.by} }
+func (f *frozen) hold() *frozen {
+	return &frozen{layers: holdAll(f.layers), size: f.size, by: f.by, seen: f.seen}
+}
 
 // drop frees what nobody else holds.
 func (f *frozen) drop() {

@@ -234,7 +234,7 @@ func (s *Spawner) Do(ctx context.Context, j Job, files []int) (Done, error) {
 		closeAll(a.files)
 		return Done{}, err
 	}
-	return Done{Files: a.files, Bytes: a.bytes}, nil
+	return Done{Files: a.files, Bytes: a.bytes, Count: int64(a.pid)}, nil
 }
 
 // Resize is [Resize] in the spawner.

@@ -41,7 +41,10 @@ const (
 	// than Bounds.Size bytes: EFBIG if it has, ENOENT if there is none, and EINVAL if
 	// it is no regular one. A pipe to write to, and the stores of the lower layers.
 	JobBefore
-	lastJob = JobBefore
+	// JobMeasure counts the bytes and files of the lower layers but for the first Slack
+	// of them, as far as no layer above hides them. The stores of the lower layers.
+	JobMeasure
+	lastJob = JobMeasure
 )
 
 // Job is one thing to do with layers, by who has the rights.

@@ -21,7 +21,8 @@ type Tools struct {
 // Done is what a job made.
 type Done struct {
 	Files []int // which the caller closes
-	Bytes int64 // of the files that were copied or written down
+	Bytes int64 // of the files that were copied, written down or measured
+	Count int64 // of the files that were measured
 }
 
 // Do carries a job out in this process, which must have the rights of who built
@@ -49,6 +50,8 @@ func (t Tools) Do(j Job, files []int) (Done, error) {
 		return t.walls(j.Bare, files[0])
 	case JobBefore:
 		return Done{}, t.before(&j, files[0], files[1:])
+	case JobMeasure:
+		return t.measure(&j, files)
 	}
 	return Done{}, protocol.ErrMalformed
 }
@@ -67,7 +70,7 @@ func (j *Job) check(files int) error {
 	}
 	lower := len(j.Stack.Lower)
 	need := map[JobKind]int{
-		JobShow: 2 + lower, JobStore: 0, JobCopy: 2, JobErase: 1, JobChanges: 2 + lower, JobPack: 1 + lower, JobUnpack: 2, JobWalls: 1, JobBefore: 1 + lower,
+		JobShow: 2 + lower, JobStore: 0, JobCopy: 2, JobErase: 1, JobChanges: 2 + lower, JobPack: 1 + lower, JobUnpack: 2, JobWalls: 1, JobBefore: 1 + lower, JobMeasure: lower,
 	}
 	if n, ok := need[j.Kind]; !ok || n != files || lower > mount.MaxLayers {
 		return protocol.ErrMalformed

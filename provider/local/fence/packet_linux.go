@@ -70,7 +70,7 @@ func decodeRequest(b []byte) (r request, err error) {
 // and the others of a sandbox, or what a job made, or the sockets of ways.
 type answer struct {
 	id    uint64
-	pid   int
+	pid   int    // of a sandbox, or how many files a job counted
 	bytes int64  // of a job
 	fault string // "" when it was done
 	errno syscall.Errno

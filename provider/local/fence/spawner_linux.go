@@ -112,7 +112,7 @@ func (s *spawner) answer(r request, files []int) {
 	case kindJob:
 		var done Done
 		done, err = s.builder.Tools().Do(r.job, files)
-		made, a.bytes = done.Files, done.Bytes
+		made, a.bytes, a.pid = done.Files, done.Bytes, int(done.Count)
 	case kindWays:
 		if len(files) == 1 {
 			made, err = OpenWays(files[0], r.ways)
