@@ -34,6 +34,9 @@ type Session struct {
 	// ArchiveSize is what the archive takes, while it is Archived. It is in the record
 	// only.
 	ArchiveSize Bytes `json:"archive_size,omitempty"`
+	// Enlarged is the workspace that the last start made, where the saved files took more
+	// than Spec.Workspace. It is in the record only.
+	Enlarged Workspace `json:"enlarged,omitzero"`
 	// LastPID is the newest process number given out, so that none is used twice. The
 	// record in the store may be ahead of it.
 	LastPID PID `json:"last_pid,omitempty"`

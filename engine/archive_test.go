@@ -334,3 +334,59 @@ func TestStrangeNamesComeBack(t *testing.T) {
 		t.Errorf("%d files are listed, want %d", listed, len(names))
 	}
 }
+
+// TestFilesBeyondTheBoundsAreReadBack: files that were saved come back although they take
+// more than the workspace may have. There is room for them and for nothing else, also
+// after a restart of the server, and the session can be stopped again.
+func TestFilesBeyondTheBoundsAreReadBack(t *testing.T) {
+	for name, less := range map[string]cove.Workspace{"bytes": {Size: cove.MiB, Files: 100}, "files": {Size: 2 * cove.MiB, Files: 50}} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			e := w.open()
+			s := mustOpen(t, e.As(boss), cove.Spec{Workspace: cove.Workspace{Size: 2 * cove.MiB, Files: 100}})
+			sh(t, e.As(boss), s.ID, "mkdir d")
+			for i := range 80 {
+				content := strings.NewReader(strings.Repeat("x", 16<<10))
+				if err := e.As(boss).Files(s.ID).Write(t.Context(), fmt.Sprintf("d/%d", i), content, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := e.As(boss).Sessions().Stop(t.Context(), s.ID); err != nil {
+				t.Fatal(err)
+			}
+			w.shut(e, w.provider)
+			rec, err := w.store.GetSession(t.Context(), s.ID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			rec.Spec.Workspace.Size, rec.Spec.Workspace.Files = less.Size, less.Files
+			if err := w.store.PutSession(t.Context(), rec); err != nil {
+				t.Fatal(err)
+			}
+			e = w.open()
+			for range 2 {
+				p := e.As(boss)
+				if _, err := p.Sessions().Start(t.Context(), s.ID); err != nil {
+					t.Fatal(err)
+				}
+				if got := sh(t, p, s.ID, "ls d | wc -l; tail -c 3 d/79"); got != "80\nxxx" {
+					t.Errorf("the files are %q", got)
+				}
+				if name == "bytes" {
+					err = p.Files(s.ID).Write(t.Context(), "more", strings.NewReader(strings.Repeat("x", 64<<10)), 0o644)
+				} else {
+					err = p.Files(s.ID).Mkdir(t.Context(), "one/more")
+				}
+				wantCode(t, err, cove.Exhausted, cove.ReasonWorkspaceFull)
+				e = w.again(e)
+				p = e.As(boss)
+				if _, err := p.Sessions().Stop(t.Context(), s.ID); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if rec, err = w.store.GetSession(t.Context(), s.ID); err != nil || rec.Spec.Workspace.Size != less.Size {
+				t.Errorf("the record has bounds of %v (%v)", rec.Spec.Workspace, err)
+			}
+		})
+	}
+}

@@ -97,7 +97,7 @@ func (e *Engine) double(ctx context.Context, l *lease, from *cove.Session, forke
 				return nil, err
 			}
 			sandbox, err := forker.Fork(ctx, l.id, spec)
-			return sandbox, notMade(withoutFolders(err, asked.Volumes, spec.Volumes))
+			return sandbox, notMade(withoutFolders(beginsTooLarge(err, from.Spec), asked.Volumes, spec.Volumes))
 		})
 	}
 	if err != nil {

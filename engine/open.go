@@ -255,11 +255,16 @@ func (e *Engine) install(ctx context.Context, l *lease, provider cove.Provider, 
 		if err != nil || !s.Archived {
 			return sandbox, err
 		}
-		if err := e.restore(ctx, sandbox, s); err != nil {
-			e.destroy(ctx, sandbox)
-			return nil, err
+		err = e.restore(ctx, sandbox, s)
+		if err == nil {
+			l.change(func(r *cove.Session) { r.Enlarged = cove.Workspace{} })
+			return sandbox, nil
 		}
-		return sandbox, nil
+		e.destroy(ctx, sandbox)
+		if cove.ReasonOf(err) == cove.ReasonWorkspaceFull {
+			return e.restoreEnlarged(ctx, l, provider, err)
+		}
+		return nil, err
 	})
 	if err != nil {
 		l.cool(ctx)
@@ -285,7 +290,7 @@ func (e *Engine) makeSandbox(ctx context.Context, l *lease, provider cove.Provid
 		sandbox, err = provider.Create(ctx, s.ID, s.Spec)
 	}
 	if err != nil {
-		err = withoutFolders(err, named, s.Spec.Volumes)
+		err = withoutFolders(beginsTooLarge(err, s.Spec), named, s.Spec.Volumes)
 		e.probes.doubt(provider.Name())
 		if cause := context.Cause(ctx); cause != nil && ctx.Err() != nil {
 			return nil, notMade(cause)

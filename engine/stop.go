@@ -123,14 +123,18 @@ func unsaved(err error) error {
 
 // archive saves the workspace of a sandbox.
 func (e *Engine) archive(ctx context.Context, sandbox cove.Sandbox, s *cove.Session) (size cove.Bytes, err error) {
-	room := archiveRoom(ctx, sandbox, s.Spec.Workspace)
+	workspace := s.Spec.Workspace
+	if s.Enlarged.Size > 0 {
+		workspace = s.Enlarged
+	}
+	room := archiveRoom(ctx, sandbox, workspace)
 	r, err := sandbox.Files().Archive(ctx, cove.WorkspacePath)
 	if err != nil {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
 	saved := diskItem{diskArchive, string(s.ID)}
-	src := &roomed{r: r, left: room, room: s.Spec.Workspace.Size, counted: e.diskCounted(saved), grow: func(n cove.Bytes) error {
+	src := &roomed{r: r, left: room, room: workspace.Size, counted: e.diskCounted(saved), grow: func(n cove.Bytes) error {
 		return e.growDisk(ctx, s.Tenant, saved, n, false)
 	}}
 	size, err = e.archivesOf(s).Put(ctx, s.ID, src)

@@ -1,7 +1,9 @@
 package providertest
 
 import (
+	"bytes"
 	"slices"
+	"strconv"
 
 	"github.com/cove-sandbox/cove"
 )
@@ -19,6 +21,10 @@ func snapshotTests() []test {
 		{"of_a_sandbox_from_a_snapshot", snapshotOfSnapshot},
 		{"fork_that_fails_leaves_nothing", forkFails},
 		{"forks_of_forks_diverge", forksDiverge},
+		{"bytes_are_bounded_with_the_files_of_the_snapshot", snapshotBytes},
+		{"bytes_are_bounded_with_the_files_of_the_fork", forkBytes},
+		{"file_count_is_bounded_with_the_files_of_the_snapshot", snapshotCount},
+		{"larger_than_the_workspace_is_refused", snapshotTooLarge},
 	}
 }
 
@@ -222,5 +228,80 @@ func forkFails(e *env) {
 	e.wants(cove.Conflict, err, "forking to an id that exists")
 	_, err = forker.Fork(e.ctx(), cove.NewID(), e.spec(func(s *cove.Spec) { s.Template = "no-such-template" }))
 	e.wants(cove.Invalid, err, "forking with an unknown template")
+	equal(e, len(e.ids()), 1, "the number of sandboxes")
+}
+
+const mostOfSmall = smallWorkspace * 3 / 4
+
+// shotOfMost returns a snapshot of a small workspace that is full but for a quarter.
+func (e *env) shotOfMost() (cove.Sandbox, cove.ID) {
+	e.Helper()
+	e.needsPower(cove.PowerSnapshot)
+	s := e.smallSandbox()
+	e.must(s.Files().Write(e.ctx(), "most", bytes.NewReader(make([]byte, mostOfSmall)), 0o644), "write")
+	e.write(s, "kept", "kept\n")
+	name := cove.NewID()
+	_, err := as[cove.Snapshotter](e, s).Snapshot(e.ctx(), name)
+	e.must(err, "snapshot")
+	e.removeSnapshotLater(name)
+	return s, name
+}
+
+func small(s *cove.Spec) { s.Workspace.Size = smallWorkspace }
+
+func snapshotBytes(e *env) {
+	_, name := e.shotOfMost()
+	e.fillsUp(e.sandbox(small, from(name)))
+}
+
+func forkBytes(e *env) {
+	e.needsPower(cove.PowerFork)
+	s, _ := e.shotOfMost()
+	twin, err := as[cove.Forker](e, s).Fork(e.ctx(), cove.NewID(), e.spec(small))
+	e.must(err, "fork")
+	e.destroyLater(twin)
+	e.fillsUp(twin)
+}
+
+// fillsUp demands that a sandbox holds what it began with and no more than fits into an
+// empty one, and that what is removed gives room.
+func (e *env) fillsUp(s cove.Sandbox) {
+	e.Helper()
+	e.full(s.Files().Write(e.ctx(), "more", bytes.NewReader(make([]byte, mostOfSmall)), 0o644), "more than is left")
+	if r := e.sh(s, "dd if=/dev/zero of=more bs=4096 count=1024"); r.ExitCode == 0 {
+		e.Errorf("a program writes 4 MiB into what is left of 1 MiB")
+	}
+	again := e.sandbox(small)
+	e.must(again.Files().Unpack(e.ctx(), ".", bytes.NewReader(e.archive(s, "."))), "unpack all of it in an empty sandbox")
+	equal(e, e.read(again, "kept"), "kept\n", "a file")
+	for _, x := range []cove.Sandbox{s, again} {
+		e.prints(x, "", "rm most more")
+		e.must(x.Files().Write(e.ctx(), "other", bytes.NewReader(make([]byte, mostOfSmall)), 0o644), "write in the place of what was removed")
+		equal(e, e.read(x, "kept"), "kept\n", "a file that was there")
+	}
+}
+
+func snapshotCount(e *env) {
+	e.needsHard(cove.LimitFiles)
+	e.needsPower(cove.PowerSnapshot)
+	few := func(s *cove.Spec) { s.Workspace.Files = fewFiles }
+	s := e.sandbox(few)
+	for i := range fewFiles - 2 {
+		e.write(s, "f"+strconv.Itoa(i), "")
+	}
+	name := cove.NewID()
+	_, err := as[cove.Snapshotter](e, s).Snapshot(e.ctx(), name)
+	e.must(err, "snapshot")
+	e.removeSnapshotLater(name)
+	made := e.sandbox(few, from(name))
+	e.prints(made, "2\n", "i=0; while [ $i -lt 100 ] && touch more$i 2>/dev/null; do i=$((i+1)); done; echo $i")
+	e.prints(made, "ok\n", "rm f0 && touch f0 && rm f1 && mkdir f1 && echo ok")
+	e.full(made.Files().Mkdir(e.ctx(), "one"), "one directory more")
+}
+
+func snapshotTooLarge(e *env) {
+	_, name := e.shotOfMost()
+	_, err := e.p.Create(e.ctx(), cove.NewID(), e.spec(from(name), func(s *cove.Spec) { s.Workspace.Size = smallWorkspace / 2 }))
+	e.full(err, "a workspace that is smaller than its snapshot")
 	equal(e, len(e.ids()), 1, "the number of sandboxes")
 }

@@ -63,7 +63,7 @@ func fullSession(id cove.ID) *cove.Session {
 			CPU: cove.Soft, PIDs: cove.Hard, Disk: cove.Soft, Files: cove.Absent, Policy: cove.Hard,
 		},
 		Instead: "gvisor", Node: "n1", Memory: cove.GiB, CreatedAt: epoch, LastActivity: epoch.Add(time.Second),
-		ExpiresAt: epoch.Add(time.Hour), EndedAt: epoch.Add(2 * time.Hour), Archived: true, ArchiveSize: 3 * cove.MiB, LastPID: 42, Counted: []cove.PID{7, 9},
+		ExpiresAt: epoch.Add(time.Hour), EndedAt: epoch.Add(2 * time.Hour), Archived: true, ArchiveSize: 3 * cove.MiB, Enlarged: cove.Workspace{Kind: cove.WorkspaceMemory, Size: 2 * cove.GiB, Files: 200_000, Moves: true}, LastPID: 42, Counted: []cove.PID{7, 9},
 	}
 }
 
