@@ -16,7 +16,11 @@ type Config struct {
 	KeyFile    string // default: Dir with ".key" at its end
 	AnchorFile string // default: Dir with ".anchor" at its end; should be outside Dir
 
-	SegmentBytes   cove.Bytes    // when to begin a new segment; default 64 MiB
+	SegmentBytes cove.Bytes // when to begin a new segment; default 64 MiB
+	// Reserve is set aside in the file that is written, for lines when the disk is full;
+	// see [Journal.Room]. Default 1 MiB, and none for a Brief journal.
+	Reserve cove.Bytes
+
 	SyncInterval   time.Duration // how long a line may wait for its sync; default 200 ms
 	AnchorInterval time.Duration // how long the anchor may wait for its own; default 10 s
 
@@ -33,6 +37,7 @@ type Config struct {
 
 const (
 	defaultSegmentBytes   = 64 * cove.MiB
+	defaultReserve        = cove.MiB
 	defaultSyncInterval   = 200 * time.Millisecond
 	defaultAnchorInterval = 10 * time.Second
 
@@ -50,6 +55,8 @@ func (c Config) withDefaults() (Config, error) {
 		return c, cove.InvalidField("journal.dir", "is empty; name the folder of the journal")
 	case c.SegmentBytes < 0:
 		return c, cove.InvalidField("journal.segment_bytes", "%d is negative", int64(c.SegmentBytes))
+	case c.Reserve < 0:
+		return c, cove.InvalidField("journal.reserve", "%d is negative", int64(c.Reserve))
 	case c.SyncInterval < 0:
 		return c, cove.InvalidField("journal.sync_interval", "%s is negative", c.SyncInterval)
 	case c.AnchorInterval < 0:
@@ -64,6 +71,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.SegmentBytes == 0 {
 		c.SegmentBytes = defaultSegmentBytes
+	}
+	if c.Reserve == 0 && !c.Brief {
+		c.Reserve = defaultReserve
 	}
 	if c.SyncInterval == 0 {
 		c.SyncInterval = defaultSyncInterval

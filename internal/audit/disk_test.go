@@ -3,6 +3,7 @@ package audit_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
@@ -84,36 +85,56 @@ func openOn(t *testing.T, cfg audit.Config, c *controls) *audit.Journal {
 	return j
 }
 
-func TestFullDiskBreaksTheJournal(t *testing.T) {
+// TestJournalRecoversFromAFullDisk: a line for which there was no room is cut away, and
+// the next one is taken when there is room again, without a restart.
+func TestJournalRecoversFromAFullDisk(t *testing.T) {
 	for name, short := range map[string]int{"nothing written": 0, "a part written": 100} {
 		for _, rollback := range []error{nil, syscall.EIO} {
-			t.Run(name, func(t *testing.T) {
+			t.Run(fmt.Sprint(name, rollback), func(t *testing.T) {
 				dir := newDir(t)
 				ctl := &controls{}
 				j := openOn(t, audit.Config{Dir: dir}, ctl)
 				mustAppend(t, j, sample(1))
 				ctl.set(func(c *controls) { c.writeErr, c.short, c.truncErr = syscall.ENOSPC, short, rollback })
 				e := sample(2)
-				wantCode(t, j.Append(t.Context(), &e, false), cove.Unavailable, dir, "no space left", "free space", "restart")
+				want := cove.Exhausted
+				if rollback != nil {
+					want = cove.Unavailable
+				}
+				err := j.Append(t.Context(), &e, false)
+				wantCode(t, err, want, dir, "free space")
+				if want == cove.Exhausted {
+					wantCode(t, err, want, "no space left", " free, ", "needed")
+				}
 				if e.Seq != 0 {
 					t.Errorf("the line that was not written got number %d", e.Seq)
 				}
-				ctl.set(func(c *controls) { c.writeErr = nil })
-				wantCode(t, j.Append(t.Context(), &e, true), cove.Unavailable, "no space left")
-				wantCode(t, j.Close(), cove.Unavailable, "no space left")
-
-				j = mustOpen(t, audit.Config{Dir: dir})
-				next := mustAppend(t, j, sample(3))
-				mustClose(t, j)
-				if got := collect(t, audit.Read(t.Context(), dir, cove.EventFilter{})); got[0].Seq != 1 || got[len(got)-1].Seq != next.Seq {
-					t.Errorf("after the repair got %+v", got)
+				wantCode(t, j.Append(t.Context(), &e, true), want, dir)
+				ctl.set(func(c *controls) { c.writeErr, c.truncErr = nil, nil })
+				if err := j.Err(); err != nil {
+					t.Errorf("with room again: %v", err)
 				}
-				if r := mustVerify(t, dir); !r.OK() {
-					t.Errorf("after the repair got %v", r.Problems)
+				if next := mustAppend(t, j, sample(3)); next.Seq != 2 {
+					t.Errorf("the next line got number %d", next.Seq)
+				}
+				mustClose(t, j)
+				if r := mustVerify(t, dir); !r.OK() || r.Lines != 2 {
+					t.Errorf("after the repair got %d lines and %v", r.Lines, r.Problems)
 				}
 			})
 		}
 	}
+}
+
+func TestFailedWriteBreaksTheJournal(t *testing.T) {
+	ctl := &controls{}
+	j := openOn(t, audit.Config{Dir: newDir(t)}, ctl)
+	ctl.set(func(c *controls) { c.writeErr = syscall.EIO })
+	e := sample(1)
+	wantCode(t, j.Append(t.Context(), &e, false), cove.Unavailable, "input/output error", "restart")
+	ctl.set(func(c *controls) { c.writeErr = nil })
+	wantCode(t, j.Append(t.Context(), &e, false), cove.Unavailable, "input/output error")
+	wantCode(t, j.Room(), cove.Unavailable, "input/output error")
 }
 
 func TestFailedSyncBreaksTheJournal(t *testing.T) {
@@ -177,8 +198,9 @@ func TestWrittenLinesAreSyncedAfterAWriteFailed(t *testing.T) {
 	}
 	ctl.set(func(c *controls) { c.writeErr = syscall.ENOSPC })
 	e := sample(3)
-	wantCode(t, j.Append(t.Context(), &e, false), cove.Unavailable, "no space left")
+	err := j.Append(t.Context(), &e, false)
 	close(ctl.gate)
+	wantCode(t, err, cove.Exhausted, "no space left")
 	if err := errors.Join(<-first, <-second); err != nil {
 		t.Errorf("lines that are on the disk got %v", err)
 	}
@@ -271,10 +293,12 @@ func TestLinesAreSyncedWithinTheInterval(t *testing.T) {
 	})
 }
 
-// TestTinyDisk fills a real file system.
-func TestTinyDisk(t *testing.T) {
+// tinyDisk is the directory of a journal on a file system of its own, and a function that
+// fills the rest of that and one that frees it again.
+func tinyDisk(t *testing.T, size string) (dir string, fill, free func()) {
+	t.Helper()
 	home := t.TempDir()
-	if err := syscall.Mount("tmpfs", home, "tmpfs", 0, "size=64k"); err != nil {
+	if err := syscall.Mount("tmpfs", home, "tmpfs", 0, "size="+size); err != nil {
 		t.Skipf("mounting a tmpfs needs root: %v", err)
 	}
 	t.Cleanup(func() {
@@ -282,13 +306,78 @@ func TestTinyDisk(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	dir := filepath.Join(home, "journal")
+	filler := filepath.Join(home, "filler")
+	fill = func() {
+		f, err := os.Create(filler)
+		for err == nil {
+			_, err = f.Write(make([]byte, 4096))
+		}
+		if cerr := f.Close(); cerr != nil || !errors.Is(err, syscall.ENOSPC) {
+			t.Fatal(err, cerr)
+		}
+	}
+	free = func() {
+		if err := os.Remove(filler); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return filepath.Join(home, "journal"), fill, free
+}
+
+// TestReserveOnAFullDisk: on a full disk the journal says that it has no room, takes lines
+// as long as what it set aside lasts, and has room again when the disk has.
+func TestReserveOnAFullDisk(t *testing.T) {
+	for name, segment := range map[string]cove.Bytes{"one segment": 0, "each line in a segment": 1} {
+		t.Run(name, func(t *testing.T) {
+			dir, fill, free := tinyDisk(t, "2m")
+			j := mustOpen(t, audit.Config{Dir: dir, Reserve: 64 * cove.KiB, SegmentBytes: segment})
+			mustAppend(t, j, sample(0))
+			if err := j.Room(); err != nil {
+				t.Fatal(err)
+			}
+			fill()
+			lines := int64(1)
+			for ; ; lines++ {
+				if lines > 1 {
+					wantCode(t, j.Room(), cove.Exhausted, "no space left", dir, " free, ", " needed", "goes on by itself")
+				}
+				e := sample(int(lines))
+				// What is set aside beyond the reserve is used up first.
+				if err := j.Append(t.Context(), &e, true); err != nil {
+					wantCode(t, err, cove.Exhausted, "no space left")
+					break
+				}
+				if lines == 1 { // use up the rest beyond the reserve
+					for ; j.Room() == nil; lines++ {
+						mustAppend(t, j, sample(int(lines)))
+					}
+				}
+			}
+			if lines < 64<<10/512 {
+				t.Errorf("only %d lines fit into the reserve", lines)
+			}
+			free()
+			if err := j.Room(); err != nil {
+				t.Errorf("with room again: %v", err)
+			}
+			mustAppend(t, j, sample(int(lines)))
+			mustClose(t, j)
+			if r := mustVerify(t, dir); !r.OK() || r.Lines != lines+1 {
+				t.Errorf("%d lines were taken; the report is %+v", lines+1, r)
+			}
+		})
+	}
+}
+
+// TestTinyDisk fills a real file system with lines.
+func TestTinyDisk(t *testing.T) {
+	dir, _, _ := tinyDisk(t, "64k")
 	j := mustOpen(t, audit.Config{Dir: dir, SegmentBytes: 8 * cove.KiB})
 	var last int64
 	for i := range 1000 {
 		e := sample(i)
 		if err := j.Append(t.Context(), &e, i%10 == 0); err != nil {
-			wantCode(t, err, cove.Unavailable, "no space left", "free space")
+			wantCode(t, err, cove.Exhausted, "no space left", "free space")
 			break
 		}
 		last = e.Seq
@@ -296,10 +385,10 @@ func TestTinyDisk(t *testing.T) {
 	if last == 0 || last == 1000 {
 		t.Fatalf("the disk was full after %d lines", last)
 	}
-	wantCode(t, j.Close(), cove.Unavailable, "no space left")
+	mustClose(t, j)
 	if r := mustVerify(t, dir); !r.OK() || r.Lines != last {
 		t.Errorf("%d lines were taken; the report is %+v", last, r)
 	}
-	_, err := audit.Open(audit.Config{Dir: filepath.Join(home, "other")})
+	_, err := audit.Open(audit.Config{Dir: filepath.Join(filepath.Dir(dir), "other")})
 	wantCode(t, err, cove.Unavailable, "cannot be opened", "free space")
 }

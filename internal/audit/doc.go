@@ -14,7 +14,7 @@
 //	journal.anchor                   the newest known end of the journal
 //
 // A segment is closed when the next line would make it longer than
-// Config.SegmentBytes; a longer line has a segment to itself. Numbers start at 1
+// Config.SegmentBytes and the disk has room for the next one; a longer line has a segment to itself. Numbers start at 1
 // and have no gaps. Only the last segment may be empty.
 //
 // # Lines
@@ -44,8 +44,15 @@
 // death of the machine after a sync. A sync is shared by all who wait for one;
 // lines that nobody waits for are synced within Config.SyncInterval.
 //
-// After an error of a write or a sync the journal is broken. It takes no more
-// lines until it is opened again, because what the kernel still holds after such
+// A line for which the disk has no room is cut away, and the next line is tried
+// again. So that the end of what is under way can be written on a full disk,
+// Config.Reserve is set aside in the segment that is written, behind its last line.
+// The caller asks [Journal.Room] before it begins something new, and leaves it when
+// the reserve is not whole. Where a full disk has no room for a new segment, the old
+// one goes on.
+//
+// After another error of a write, or any of a sync, the journal is broken. It takes no
+// more lines until it is opened again, because what the kernel still holds after such
 // an error is unknown.
 //
 // It is broken too when its files are no longer where they were: lines written

@@ -46,6 +46,8 @@ type Journal struct {
 	anchored int64         // the newest anchor that is on the disk
 	said     int64         // the newest one that a line tells of
 	changed  chan struct{} // closed at the next change; nil if nobody follows
+	reserved int64         // where what is set aside in the file ends
+	torn     bool          // a part of a line may follow head in the file
 	broken   error         // the error of the disk after which no line is taken
 	closed   bool
 }
@@ -77,7 +79,8 @@ const maxKeptBuffer = 64 << 10
 // disk, the error is the context's and the line may or may not survive.
 //
 // A line longer than 1 MiB or with Data that is not JSON is Invalid and nothing
-// is written. After an error of the disk, or when the file of the journal was
+// is written. Where the disk is full it is Exhausted, and the next line is tried
+// again. After another error of the disk, or when the file of the journal was
 // removed or replaced, this call and all later ones are Unavailable.
 func (j *Journal) Append(ctx context.Context, e *cove.Event, durable bool) error {
 	data, err := checkData(e.Data)
@@ -111,6 +114,9 @@ func (j *Journal) append(e *cove.Event, data []byte, durable bool) (*batch, erro
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if err := j.refusal(); err != nil {
+		return nil, err
+	}
+	if err := j.mend(); err != nil {
 		return nil, err
 	}
 	if durable {
@@ -162,14 +168,14 @@ func (j *Journal) write(e *cove.Event) error {
 		return cove.InvalidField("event", "makes a line of %d bytes; the most is %d", len(line), maxLine)
 	}
 	if j.head.end > 0 && j.head.end+int64(len(line)) > int64(j.cfg.SegmentBytes) {
-		if err := j.rotate(); err != nil {
+		// On a full disk the segment goes on: what is set aside is in its file.
+		if err := j.rotate(); err != nil && !isFull(err) {
 			return j.fail(err)
 		}
 	}
+	_ = j.fillReserve() // a line for which the disk has no room goes into the reserve
 	if _, err := j.file.Write(line); err != nil {
-		// If even this fails, the next Open finds the torn line and cuts it.
-		_ = j.file.Truncate(j.head.end)
-		return j.fail(err)
+		return j.cut(err, len(line))
 	}
 	j.head.seq, j.head.sum, j.head.at, j.head.end = e.Seq, made, j.head.end, j.head.end+int64(len(line))
 	if tells > 0 {
@@ -183,6 +189,20 @@ func (j *Journal) rotate() error {
 	if err != nil {
 		return err
 	}
+	var reserved int64
+	if j.cfg.Reserve > 0 {
+		reserved = int64(j.cfg.Reserve) + reserveStep
+		if err := f.Reserve(0, reserved); isFull(err) {
+			if rerr := errors.Join(f.Close(), j.root.Remove(segmentName(j.head.segment+1))); rerr != nil {
+				return rerr
+			}
+			return err
+		} else if err != nil {
+			reserved = 0 // the next line asks again
+		}
+		_ = j.file.Truncate(j.head.end) // gives back what was set aside behind it
+	}
+	j.reserved = reserved
 	j.retired = append(j.retired, j.file)
 	j.file = f
 	j.head.segment++
@@ -207,7 +227,7 @@ func (j *Journal) fail(cause error) error {
 			Remedy("find out who did it, run `cove audit verify`, then restart")
 	default:
 		j.broken = cove.Wrap(cove.Unavailable, cause,
-			"the journal at %s cannot be written: %s; free space or fix permissions, then restart", j.cfg.Dir, reasonOf(cause))
+			"the journal at %s cannot be written: %s; check the disk and fix permissions, then restart", j.cfg.Dir, reasonOf(cause))
 	}
 	return j.broken
 }

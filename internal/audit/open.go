@@ -45,6 +45,7 @@ func open(cfg Config, wrap func(file) file) (_ *Journal, err error) {
 	j.timer = stoppedTimer(j.wake)
 	j.teller = stoppedTimer(func() { token(j.tell) })
 	j.committer.timer = stoppedTimer(j.wake)
+	_ = j.Room() // where the disk is full, what comes first is told
 	go j.commitLoop()
 	if torn > 0 {
 		note := &cove.Event{Kind: recovered, Phase: cove.EngineNote, Data: fmt.Appendf(nil, `{"dropped":%d}`, torn)}
@@ -77,9 +78,9 @@ func createSegment(root *os.Root, segment int, wrap func(file) file) (file, erro
 		return nil, err
 	}
 	if wrap != nil {
-		return wrap(f), nil
+		return wrap(segmentFile{f}), nil
 	}
-	return f, nil
+	return segmentFile{f}, nil
 }
 
 // load finds where the journal ends and opens its last segment. It returns how
@@ -189,8 +190,8 @@ func (j *Journal) openLast(fresh bool, torn int64, wrap func(file) file) (err er
 	if err != nil {
 		return err
 	}
-	if j.file = f; wrap != nil {
-		j.file = wrap(f)
+	if j.file = (segmentFile{f}); wrap != nil {
+		j.file = wrap(j.file)
 	}
 	if torn > 0 {
 		return j.file.Truncate(j.head.end)

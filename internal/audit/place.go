@@ -20,6 +20,9 @@ func (j *Journal) Err() error {
 	if err := j.refusal(); err != nil {
 		return err
 	}
+	if err := j.mend(); err != nil {
+		return err
+	}
 	if err := errors.Join(linked(j.file, j.head.end), j.inPlace([]file{j.file}, j.head.segment)); err != nil {
 		return j.fail(err)
 	}

@@ -50,6 +50,9 @@ type file interface {
 	io.WriteCloser
 	Sync() error
 	Truncate(size int64) error
+	// Reserve sets aside room on the disk for the bytes between two offsets, without
+	// making the file longer. Truncate gives back what lies behind the end.
+	Reserve(from, to int64) error
 	Stat() (fs.FileInfo, error)
 }
 
