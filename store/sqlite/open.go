@@ -15,7 +15,8 @@ import (
 // Store is a cove.Store in one file. It is safe for concurrent use.
 type Store struct {
 	path   string
-	writer *pool // one connection: SQLite has one writer at a time anyway
+	file   *os.File // the database, for its reserve
+	writer *pool    // one connection: SQLite has one writer at a time anyway
 	reader *pool
 
 	closing  sync.Once
@@ -54,13 +55,23 @@ func open(ctx context.Context, path string, files fs.FS) (*Store, error) {
 	if !info.Mode().IsRegular() {
 		return nil, fault(path, cove.Errorf(cove.Unavailable, "it is not a file; choose another path"))
 	}
+	// Before SQLite opens it: whoever closes a file loses the locks on it.
+	file, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return nil, fault(path, err)
+	}
 	writer, werr := newPool(dsn(path, "synchronous(NORMAL)", "foreign_keys(1)", "wal_autocheckpoint(4000)"), 1)
 	reader, rerr := newPool(dsn(path, "query_only(1)"), readers)
 	if err := errors.Join(werr, rerr); err != nil {
-		return nil, fault(path, err)
+		return nil, fault(path, errors.Join(err, file.Close()))
 	}
-	s := &Store{path: path, writer: writer, reader: reader}
+	s := &Store{path: path, file: file, writer: writer, reader: reader}
+	writer.reserve = &reserve{file}
 	err = prepare(ctx, writer.db, files)
+	if err == nil {
+		writer.fillReserve(ctx)
+		err = reserveLog(path)
+	}
 	if err == nil && info.Mode().Perm()&0o077 != 0 {
 		err = tighten(path)
 	}
@@ -88,7 +99,7 @@ func (s *Store) Close() error {
 	s.closing.Do(func() {
 		// The last connection to be closed folds the log into the file, which
 		// only the writer may.
-		if err := errors.Join(s.reader.close(), s.writer.close()); err != nil {
+		if err := errors.Join(s.reader.close(), s.writer.close(), s.file.Close()); err != nil {
 			s.closeErr = fault(s.path, err)
 		}
 	})

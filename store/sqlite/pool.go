@@ -21,6 +21,8 @@ type pool struct {
 	gate   chan struct{}
 	closed chan struct{}
 
+	reserve *reserve // of what writes; nil for readers
+
 	mu    sync.RWMutex
 	stmts map[string]*sql.Stmt // by text, of which there is a small fixed set
 }
@@ -97,11 +99,15 @@ func (p *pool) exec(ctx context.Context, query string, args ...any) (int64, erro
 	if err != nil {
 		return 0, err
 	}
-	res, err := st.ExecContext(ctx, args...)
-	if err != nil {
-		return 0, err
-	}
-	return res.RowsAffected()
+	var changed int64
+	err = p.onFull(ctx, func() error {
+		res, err := st.ExecContext(ctx, args...)
+		if err == nil {
+			changed, err = res.RowsAffected()
+		}
+		return err
+	})
+	return changed, err
 }
 
 // query hands rows to each until there are no more or it returns false.
@@ -115,16 +121,18 @@ func (p *pool) query(ctx context.Context, query string, args []any, each func(*s
 	if err != nil {
 		return err
 	}
-	rows, err := st.QueryContext(ctx, args...)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	more := true
-	for more && err == nil && rows.Next() {
-		more, err = each(rows)
-	}
-	return errors.Join(err, rows.Err())
+	return p.onFull(ctx, func() (err error) {
+		rows, err := st.QueryContext(ctx, args...)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, rows.Close()) }()
+		more := true
+		for more && err == nil && rows.Next() {
+			more, err = each(rows)
+		}
+		return errors.Join(err, rows.Err())
+	})
 }
 
 // row scans the only row of a query. It reads on to the end, since a statement
@@ -149,12 +157,14 @@ func (p *pool) within(ctx context.Context, do func(context.Context, *sql.Tx) err
 		return err
 	}
 	defer p.leave()
-	tx, err := p.db.BeginTx(ctx, nil)
-	if err != nil {
-		return err
-	}
-	if err := do(ctx, tx); err != nil {
-		return errors.Join(err, tx.Rollback())
-	}
-	return tx.Commit()
+	return p.onFull(ctx, func() error {
+		tx, err := p.db.BeginTx(ctx, nil)
+		if err != nil {
+			return err
+		}
+		if err := do(ctx, tx); err != nil {
+			return errors.Join(err, tx.Rollback())
+		}
+		return tx.Commit()
+	})
 }
