@@ -109,7 +109,7 @@ func nameOf(id cove.ID) (string, error) {
 
 // Get implements cove.Archives. The stream is read from the disk as the caller
 // reads; it stays whole when the archive is replaced or deleted meanwhile. One
-// that is not what Put wrote is Unavailable, here or instead of the end of the
+// that is not what Put wrote under this id is Unavailable, here or instead of the end of the
 // stream: who does not read to the end does not know that it is right.
 func (d *Dir) Get(ctx context.Context, id cove.ID) (io.ReadCloser, error) {
 	name, err := d.begin(ctx, id)
@@ -123,14 +123,19 @@ func (d *Dir) Get(ctx context.Context, id cove.ID) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, fault(d.path, err)
 	}
-	want, ok, err := readSeal(f)
+	want, of, ok, err := readSeal(f)
+	switch {
+	case err != nil:
+		err = fault(d.path, err)
+	case !ok:
+		err = damaged(id)
+	case of != "" && of != id:
+		err = foreign(id, of)
+	}
 	if err != nil {
-		return nil, errors.Join(fault(d.path, err), f.Close())
+		return nil, errors.Join(err, f.Close())
 	}
-	if !ok {
-		return nil, errors.Join(damaged(id), f.Close())
-	}
-	return &sealed{f: f, id: id, want: want}, nil
+	return &sealed{f: f, id: id, of: of, want: want}, nil
 }
 
 // Delete implements cove.Archives.

@@ -36,7 +36,7 @@ func (d *Dir) Put(ctx context.Context, id cove.ID, r io.Reader) (size cove.Bytes
 		return 0, errors.Join(cutShort(id, src.err), f.Close())
 	}
 	if err == nil {
-		_, err = f.Write(out.bytes())
+		_, err = f.Write(out.bytes(id))
 	}
 	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return 0, fault(d.path, err)

@@ -61,3 +61,29 @@ func TestCutWhileItIsRead(t *testing.T) {
 	}
 	check(t, r.Close())
 }
+
+// TestArchiveOfAnotherSession puts the file of one session under the name of another.
+func TestArchiveOfAnotherSession(t *testing.T) {
+	dir := t.TempDir()
+	d := open(t, dir)
+	mine, other := cove.NewID(), cove.NewID()
+	put(t, d, mine, "my files")
+	put(t, d, other, "the files of another one")
+	check(t, os.Rename(filepath.Join(dir, string(other)+".tar"), filepath.Join(dir, string(mine)+".tar")))
+	_, err := d.Get(t.Context(), mine)
+	if !errors.Is(err, cove.Unavailable) || !strings.Contains(cove.MessageOf(err), "holds the files of session "+string(other)) || cove.RemedyOf(err) == "" {
+		t.Errorf("got %v (%s)", err, cove.RemedyOf(err))
+	}
+}
+
+// TestArchiveOfAnOlderBuild reads a file whose seal has no id.
+func TestArchiveOfAnOlderBuild(t *testing.T) {
+	dir := t.TempDir()
+	d := open(t, dir)
+	id := cove.NewID()
+	old := "old files" + "covearc1" + "\x09\x00\x00\x00\x00\x00\x00\x00" + "\xff\x93\x33\x38"
+	check(t, os.WriteFile(filepath.Join(dir, string(id)+".tar"), []byte(old), 0o600))
+	if got := content(t, d, id); got != "old files" {
+		t.Errorf("it holds %q", got)
+	}
+}

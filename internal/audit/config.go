@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"log/slog"
 	"path/filepath"
 	"time"
 
@@ -32,6 +33,9 @@ type Config struct {
 	// them to the disk by itself within its own time, and to the process after it.
 	Brief bool
 
+	// Logger is told what Open cut off. The default throws it away.
+	Logger *slog.Logger
+
 	boot string // this start of the machine
 }
 
@@ -40,6 +44,9 @@ const (
 	defaultReserve        = cove.MiB
 	defaultSyncInterval   = 200 * time.Millisecond
 	defaultAnchorInterval = 10 * time.Second
+
+	// tornShown bounds what the log shows of a torn line.
+	tornShown = 256
 
 	// tellInterval is how long the anchor may lag behind the lines of a process
 	// that is killed.
@@ -80,6 +87,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.AnchorInterval == 0 {
 		c.AnchorInterval = defaultAnchorInterval
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	if c.boot == "" {
 		c.boot = bootID()

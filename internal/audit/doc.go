@@ -69,7 +69,8 @@
 // goes on from there; lines before the anchor are checked by [Verify] only. Bytes
 // after the last newline are a line whose write was cut off by a crash. Nobody
 // was told that it was written, so it is cut away and a line of kind
-// "journal.recovered" says how many bytes that was. Anything else that is wrong
+// "journal.recovered" says how many bytes that was; Config.Logger is told the
+// same, with how the line began. Anything else that is wrong
 // makes Open refuse.
 //
 // # The anchor

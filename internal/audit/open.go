@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/cove-sandbox/cove"
@@ -194,9 +196,25 @@ func (j *Journal) openLast(fresh bool, torn int64, wrap func(file) file) (err er
 		j.file = wrap(j.file)
 	}
 	if torn > 0 {
-		return j.file.Truncate(j.head.end)
+		return j.cutTorn(torn)
 	}
 	return nil
+}
+
+// cutTorn removes what a crash left of a line, and logs how the line began.
+func (j *Journal) cutTorn(torn int64) error {
+	f, err := j.root.Open(segmentName(j.head.segment))
+	if err != nil {
+		return err
+	}
+	began := make([]byte, min(torn, tornShown))
+	_, err = f.ReadAt(began, j.head.end)
+	if err := errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	j.cfg.Logger.Warn("the last line of the journal was not written to its end and is removed",
+		slog.String("file", filepath.Join(j.cfg.Dir, segmentName(j.head.segment))), slog.Int64("bytes", torn), slog.String("began", string(began)))
+	return j.file.Truncate(j.head.end)
 }
 
 // findHead walks from the anchored line to the end, checks every line on the

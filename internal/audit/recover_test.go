@@ -3,6 +3,7 @@ package audit_test
 import (
 	"bytes"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -48,9 +49,15 @@ func TestTornLineIsCutAndSaid(t *testing.T) {
 			if got := collect(t, audit.Read(t.Context(), dir, cove.EventFilter{})); len(got) != 5 {
 				t.Errorf("before the recovery got %d lines", len(got))
 			}
-			j := mustOpen(t, audit.Config{Dir: dir})
+			var log bytes.Buffer
+			j := mustOpen(t, audit.Config{Dir: dir, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 			mustAppend(t, j, sample(1))
 			mustClose(t, j)
+			for _, word := range []string{"level=WARN", fmt.Sprintf(" bytes=%d ", len(torn)), " began=", "/journal-0000000"} {
+				if !strings.Contains(log.String(), word) || log.Len() > 2000 {
+					t.Errorf("the log lacks %q: %.2000s", word, log.String())
+				}
+			}
 			got := collect(t, audit.Read(t.Context(), dir, cove.EventFilter{After: 5}))
 			want := fmt.Sprintf(`{"dropped":%d}`, len(torn))
 			if len(got) != 2 || got[0].Kind != "journal.recovered" || got[0].Phase != cove.EngineNote || string(got[0].Data) != want {

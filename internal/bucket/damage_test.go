@@ -170,3 +170,26 @@ func TestWays(t *testing.T) {
 		t.Errorf("left: %q", got)
 	}
 }
+
+// TestReferenceOfAnotherSession puts the reference of one session under the name of
+// another, and reads one of an older build, which names no session.
+func TestReferenceOfAnotherSession(t *testing.T) {
+	onEach(t, func(t *testing.T, r rig) {
+		a := open(t, r.url)
+		mine, other := cove.NewID(), cove.NewID()
+		put(t, a, other, "the files of another one")
+		file := r.files(t, "sessions", 1)[0]
+		reference, err := os.ReadFile(file)
+		check(t, err)
+		under := filepath.Join(filepath.Dir(file), strings.Replace(filepath.Base(file), string(other), string(mine), 1))
+		check(t, os.WriteFile(under, reference, 0o600))
+		if read, err := try(t, a, mine); !isDamaged(err) || !strings.Contains(cove.MessageOf(err), string(other)) {
+			t.Errorf("it is read as %q, %v", read, err)
+		}
+		old := strings.Replace(strings.Replace(string(reference), "cove2 ", "cove1 ", 1), " "+string(other), "", 1)
+		check(t, os.WriteFile(under, []byte(old), 0o600))
+		if read, err := try(t, a, mine); err != nil || read != "the files of another one" {
+			t.Errorf("one of an older build is read as %q, %v", read, err)
+		}
+	})
+}

@@ -7,7 +7,8 @@
 //
 //	owner                        whose all of it is
 //	blobs/<sha256>.<half hour>   a stream
-//	sessions/<id>                "cove1 <sha256>.<half hour> <size>\n"
+//	sessions/<id>                "cove2 <sha256>.<half hour> <size> <id>\n"; of older
+//	                             builds "cove1 <sha256>.<half hour> <size>\n"
 //	drafts/<id>                  of a shared folder: what is being written
 //
 // Who opens archives names their owner, and is refused where it is another: a server

@@ -28,6 +28,8 @@ func (a *Archives) Get(ctx context.Context, id cove.ID) (io.ReadCloser, error) {
 		return nil, err
 	case !ok:
 		return nil, damaged(id, "its reference cannot be read")
+	case ref.of != "" && ref.of != id:
+		return nil, damaged(id, "its reference is that of session "+string(ref.of))
 	}
 	r, size, err := a.objects.get(ctx, ref.blob.path())
 	switch {

@@ -47,16 +47,17 @@ func TestPlacesThatAreNone(t *testing.T) {
 // FuzzReference looks for a text that is read as a reference, and is not what one
 // would be written as.
 func FuzzReference(f *testing.F) {
-	good := "cove1 " + strings.Repeat("0af", 21) + "1.997203 12\n"
-	for _, text := range []string{good, "", good + good, strings.ToUpper(good), strings.Replace(good, ".", ".0", 1), strings.Replace(good, " 12", " -1", 1)} {
+	good := "cove2 " + strings.Repeat("0af", 21) + "1.997203 12 " + string(cove.NewID()) + "\n"
+	old := "cove1 " + strings.Repeat("0af", 21) + "1.997203 12\n"
+	for _, text := range []string{good, old, "", good + good, strings.ToUpper(good), strings.Replace(good, ".", ".0", 1), strings.Replace(good, " 12", " -1", 1)} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		if bucket.ReadReference(text) && (len(text) > 128 || !strings.HasPrefix(text, "cove1 ") || strings.Count(text, "\n") != 1 || strings.ContainsAny(text, "/\\\x00")) {
+		if bucket.ReadReference(text) && (len(text) > 128 || !strings.HasPrefix(text, "cove") || strings.Count(text, "\n") != 1 || strings.ContainsAny(text, "/\\\x00")) {
 			t.Errorf("%q is a reference", text)
 		}
 	})
-	if !bucket.ReadReference(good) {
-		f.Errorf("%q is no reference", good)
+	if !bucket.ReadReference(good) || !bucket.ReadReference(old) {
+		f.Errorf("%q or %q is no reference", good, old)
 	}
 }

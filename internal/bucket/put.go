@@ -44,14 +44,14 @@ func (a *Archives) Put(ctx context.Context, id cove.ID, r io.Reader) (_ cove.Byt
 	case err != nil:
 		return 0, fault(a.dir, err)
 	}
-	if err := a.keep(ctx, name, content{f, n, hex.EncodeToString(sum.Sum(nil))}); err != nil {
+	if err := a.keep(ctx, id, name, content{f, n, hex.EncodeToString(sum.Sum(nil))}); err != nil {
 		return 0, err
 	}
 	return cove.Bytes(n), nil
 }
 
 // keep stores content, unless it is there, and then refers to it.
-func (a *Archives) keep(ctx context.Context, name string, c content) error {
+func (a *Archives) keep(ctx context.Context, id cove.ID, name string, c content) error {
 	timed, cancel := context.WithTimeoutCause(ctx, writeTime, errSlow)
 	defer cancel()
 	now, err := a.objects.now(timed)
@@ -64,7 +64,7 @@ func (a *Archives) keep(ctx context.Context, name string, c content) error {
 		err = a.objects.put(timed, b.path(), c)
 	}
 	if err == nil {
-		err = a.objects.put(timed, name, reference{b, c.size}.content())
+		err = a.objects.put(timed, name, reference{b, c.size, id}.content())
 	}
 	return a.late(timed, err)
 }

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/cove-sandbox/cove"
 )
 
 // slotLength is how long a stream that is stored again is not stored again.
@@ -45,19 +47,29 @@ func isDigest(s string) bool {
 type reference struct {
 	blob blob
 	size int64
+	of   cove.ID // the session; "" in a reference of an older build
 }
 
-func (r reference) String() string { return fmt.Sprintf("cove1 %s %d\n", r.blob, r.size) }
+func (r reference) String() string {
+	if r.of == "" {
+		return fmt.Sprintf("cove1 %s %d\n", r.blob, r.size)
+	}
+	return fmt.Sprintf("cove2 %s %d %s\n", r.blob, r.size, r.of)
+}
 
 // parseReference takes only what String returns, so that no damage goes unseen.
 func parseReference(text string) (reference, bool) {
 	words := strings.Fields(text)
-	if len(words) != 3 {
+	if len(words) < 3 {
 		return reference{}, false
 	}
 	b, ok := parseBlob(words[1])
 	size, err := strconv.ParseInt(words[2], 10, 64)
-	r := reference{b, size}
+	r := reference{blob: b, size: size}
+	if len(words) > 3 {
+		r.of = cove.ID(words[3])
+		ok = ok && r.of.Valid()
+	}
 	return r, ok && err == nil && size >= 0 && r.String() == text
 }
 

@@ -114,7 +114,7 @@ func assemble(ctx context.Context, cfg config.Config, at site) (_ *assembly, err
 	a.later(ahead.discard)
 	// A sandbox takes longer than all else here, so it goes first.
 	runtime.Gosched()
-	journal, err := audit.Open(audit.Config{Dir: filepath.Join(at.dir, "journal"), Node: at.node, Brief: at.run != nil}) //nolint:contextcheck // the journal outlives the call
+	journal, err := audit.Open(audit.Config{Dir: filepath.Join(at.dir, "journal"), Node: at.node, Brief: at.run != nil, Logger: at.logger}) //nolint:contextcheck // the journal outlives the call
 	if err != nil {
 		return nil, err
 	}
