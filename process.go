@@ -123,10 +123,13 @@ type Execution struct {
 	PID      PID      `json:"pid,omitempty"` // of a background program
 	Stdout   Output   `json:"stdout"`
 	Stderr   Output   `json:"stderr"`
-	OutputID OutputID `json:"output_id,omitempty"` // set when something was cut and the disk had room for it
-	Refusal  *Refusal `json:"refusal,omitempty"`   // set when Outcome is Blocked
-	Provider string   `json:"provider"`
-	Session  ID       `json:"session_id"` // where it ran
+	OutputID OutputID `json:"output_id,omitempty"` // set when something was cut and could be kept
+	// OutputLost says why output that should have been kept was not: a full disk, or
+	// the tenant's bound. The program ran, and Stdout and Stderr have its head and tail.
+	OutputLost string   `json:"output_lost,omitempty"`
+	Refusal    *Refusal `json:"refusal,omitempty"` // set when Outcome is Blocked
+	Provider   string   `json:"provider"`
+	Session    ID       `json:"session_id"` // where it ran
 	// Cost is an estimate, where the operator wrote down what the provider asks.
 	Cost *Cost `json:"cost_estimate,omitempty"`
 	// Recreated says that the session it was meant for had expired, and that it

@@ -140,13 +140,14 @@ type Trait struct {
 	Own     Scope   // does as well where the action is about the caller's own tenant; "" for none
 	Reads   bool    // changes nothing: journaled only when denied
 	Durable bool    // waits until its journal line is on the disk
+	Frees   bool    // gives room back or takes rights away: goes on when the disk is full
 }
 
 var traits = map[Verb]Trait{
 	SessionOpen: {Scope: ScopeWrite, Durable: true}, SessionGet: {Scope: ScopeRead, Reads: true},
 	SessionList: {Scope: ScopeRead, Reads: true}, SessionRenew: {Scope: ScopeWrite},
 	SessionStop: {Scope: ScopeWrite}, SessionStart: {Scope: ScopeWrite},
-	SessionClose: {Scope: ScopeWrite, Durable: true}, SessionUsage: {Scope: ScopeRead, Reads: true},
+	SessionClose: {Scope: ScopeWrite, Durable: true, Frees: true}, SessionUsage: {Scope: ScopeRead, Reads: true},
 	SessionSetNetwork: {Scope: ScopeWrite, Durable: true}, SessionConnections: {Scope: ScopeRead, Reads: true},
 
 	ProcessExec: {Scope: ScopeExec}, ProcessStart: {Scope: ScopeExec}, ProcessList: {Scope: ScopeRead, Reads: true},
@@ -169,10 +170,10 @@ var traits = map[Verb]Trait{
 	TrialBefore: {Scope: ScopeFileRead, Reads: true}, TrialCommit: {Scope: ScopeExec}, TrialDiscard: {Scope: ScopeExec},
 
 	SnapshotPause: {Scope: ScopeWrite}, SnapshotResume: {Scope: ScopeWrite}, SnapshotSnapshot: {Scope: ScopeWrite, Durable: true},
-	SnapshotFork: {Scope: ScopeWrite, Durable: true}, SnapshotList: {Scope: ScopeRead, Reads: true}, SnapshotDelete: {Scope: ScopeWrite, Durable: true},
+	SnapshotFork: {Scope: ScopeWrite, Durable: true}, SnapshotList: {Scope: ScopeRead, Reads: true}, SnapshotDelete: {Scope: ScopeWrite, Durable: true, Frees: true},
 
 	VolumeCreate: {Scope: ScopeWrite, Durable: true}, VolumeGet: {Scope: ScopeRead, Reads: true},
-	VolumeList: {Scope: ScopeRead, Reads: true}, VolumeDelete: {Scope: ScopeWrite, Durable: true},
+	VolumeList: {Scope: ScopeRead, Reads: true}, VolumeDelete: {Scope: ScopeWrite, Durable: true, Frees: true},
 
 	RunSubmit: {Scope: ScopeRuns}, RunGet: {Scope: ScopeRuns, Reads: true}, RunWait: {Scope: ScopeRuns, Reads: true}, RunDelete: {Scope: ScopeRuns},
 	RunList: {Scope: ScopeRuns, Reads: true}, RunAnalyze: {Scope: ScopeRuns, Reads: true},
@@ -182,13 +183,13 @@ var traits = map[Verb]Trait{
 	ChatSend: {Scope: ScopeRuns}, ChatMessages: {Scope: ScopeRuns, Reads: true}, ChatDelete: {Scope: ScopeRuns},
 
 	TemplateList: {Scope: ScopeRead, Reads: true}, TemplateBuild: {Scope: ScopeAdmin, Own: ScopeTemplates, Durable: true},
-	TemplateTag: {Scope: ScopeAdmin, Own: ScopeTemplates, Durable: true}, TemplateDelete: {Scope: ScopeAdmin, Own: ScopeTemplates, Durable: true},
+	TemplateTag: {Scope: ScopeAdmin, Own: ScopeTemplates, Durable: true}, TemplateDelete: {Scope: ScopeAdmin, Own: ScopeTemplates, Durable: true, Frees: true},
 
 	LinkDownload: {Scope: ScopeFileRead, Durable: true}, LinkUpload: {Scope: ScopeFileWrite, Durable: true},
 	LinkPort: {Scope: ScopeExec, Durable: true}, LinkLogin: {Scope: ScopeRead, Also: []Scope{ScopeRuns, ScopeAdmin}, Durable: true},
 
 	AdminCreateKey: {Scope: ScopeAdmin, Durable: true}, AdminKeys: {Scope: ScopeAdmin, Reads: true},
-	AdminRevokeKey: {Scope: ScopeAdmin, Durable: true}, AdminTenant: {Scope: ScopeAdmin, Own: ScopeRead, Reads: true},
+	AdminRevokeKey: {Scope: ScopeAdmin, Durable: true, Frees: true}, AdminTenant: {Scope: ScopeAdmin, Own: ScopeRead, Reads: true},
 	AdminSetTenant: {Scope: ScopeAdmin, Durable: true}, AdminStats: {Scope: ScopeRead, Reads: true},
 	AdminTasks: {Scope: ScopeAdmin, Reads: true}, AdminControlTask: {Scope: ScopeAdmin},
 	AdminEvents: {Scope: ScopeAdmin, Own: ScopeRead, Reads: true}, AdminDoctor: {Scope: ScopeRead, Reads: true},

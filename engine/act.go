@@ -34,10 +34,11 @@ type step struct {
 	limits  cove.Limits
 	outcome *cove.Event // filled in by the action as far as it knows better
 	exit    int         // the exit code of a program that was waited for
+	ran     bool        // a program or code ran, and the answer says how that went
 }
 
 // ended takes down how a program ended that the action waited for.
-func (s *step) ended(r cove.Result) { s.outcome.Outcome, s.exit = r.Outcome, r.ExitCode }
+func (s *step) ended(r cove.Result) { s.outcome.Outcome, s.exit, s.ran = r.Outcome, r.ExitCode, true }
 
 // act is the only road from a caller to a sandbox: find the session, decide,
 // record the intent, do it, record the outcome.
@@ -85,6 +86,9 @@ func decideAndDo[T any](ctx context.Context, v view, a action, do func(context.C
 	intent := a.event(cove.Intent, d)
 	onDisk := func(context.Context) error { return nil }
 	if !reads {
+		if err = v.e.roomInJournal(d.Effect == cove.Allow && trait.Frees && missing == nil); err != nil {
+			return out, d, err
+		}
 		if onDisk, err = v.e.intend(ctx, intent, d.Effect == cove.Allow && v.e.durable(a.Verb)); err != nil {
 			return out, d, journalDown(err)
 		}
@@ -111,14 +115,27 @@ func decideAndDo[T any](ctx context.Context, v view, a action, do func(context.C
 	s.outcome.Intent, s.outcome.Wall = intent.Seq, time.Since(began)
 	s.outcome.Code = cove.CodeOf(err)
 	after := context.WithoutCancel(ctx)
-	jerr := onDisk(after)
-	if jerr == nil {
-		jerr = v.e.cfg.Journal.Append(after, s.outcome, false)
+	if jerr := onDisk(after); jerr != nil {
+		return out, d, journalLate(jerr, s.outcome, err)
 	}
-	if jerr != nil {
+	if jerr := v.e.cfg.Journal.Append(after, s.outcome, false); jerr != nil && s.ran && err == nil {
+		// The intent is in the journal. A caller that got an error would run it again.
+		v.e.cfg.Logger.ErrorContext(after, "write to the journal how a program ended", errAttr(jerr), sessionAttr(a.id))
+	} else if jerr != nil {
 		err = journalLate(jerr, s.outcome, err)
 	}
 	return out, d, err
+}
+
+// roomInJournal refuses what begins something where the disk of the journal is full.
+// What gives room back goes on: the journal has a reserve for that, and for the ends of
+// what is under way.
+func (e *Engine) roomInJournal(frees bool) error {
+	j, ok := e.cfg.Journal.(interface{ Room() error })
+	if !ok || frees {
+		return nil
+	}
+	return j.Room()
 }
 
 // durable reports whether the intent of an action must be on the disk. That a session
@@ -218,8 +235,11 @@ func noTerminal(d cove.Decision) error {
 }
 
 func journalDown(err error) error {
+	if cove.ReasonOf(err) == cove.ReasonDiskReserve {
+		return err
+	}
 	return cove.Wrap(cove.Unavailable, err, "the journal cannot be written, so nothing is done").
-		Remedy("free disk space below the journal's folder or mend its permissions, then restart the server")
+		Remedy("check the disk of the journal's folder and its permissions, then restart the server")
 }
 
 // journalLate is the error where something was done, or tried, and the journal
@@ -230,7 +250,7 @@ func journalLate(cause error, outcome *cove.Event, err error) error {
 		how = "it was tried and went wrong (" + cove.MessageOf(err) + ")"
 	}
 	e := cove.Wrap(cove.Unavailable, errors.Join(cause, err), "%s, but the journal could not be written any more", how).
-		Remedy("free disk space below the journal's folder or mend its permissions, then restart the server")
+		Remedy("look at what was done before you ask again; the operator has to check the disk of the journal")
 	if outcome.Session != "" {
 		e = e.With("session_id", string(outcome.Session))
 	}

@@ -157,7 +157,8 @@ func (x *execution) answer(res cove.Result) (*cove.Execution, error) {
 		summarize(x.id, x.log, out)
 		return out, nil
 	}
-	return out, x.e.settle(x.l, x.id, x.log, out)
+	x.e.settle(x.l, x.id, x.log, out)
+	return out, nil
 }
 
 // blocked is the answer for a program that policy did not let start.

@@ -83,14 +83,85 @@ func TestNothingHappensWithoutAJournal(t *testing.T) {
 	}
 }
 
-func TestAnOutcomeThatCannotBeWrittenIsSaid(t *testing.T) {
+// TestWhatRanIsAnswered: where the journal cannot take down how a program ended, its
+// caller gets the result all the same: after an error it would be run again.
+func TestWhatRanIsAnswered(t *testing.T) {
 	w := newWorld(t)
 	j := &brokenJournal{Journal: w.journal, phase: cove.AfterIt}
 	p := w.open(func(c *engine.Config) { c.Journal = j }).As(boss)
 	s := mustOpen(t, p, cove.Spec{})
 	j.broken = true
-	_, err := p.Processes(s.ID).Exec(t.Context(), cove.ExecRequest{Line: "true"})
-	wantCode(t, err, cove.Unavailable, "")
+	x, err := p.Processes(s.ID).Exec(t.Context(), cove.ExecRequest{Line: "echo ran; exit 3"})
+	if err != nil || x.ExitCode != 3 || string(x.Stdout.Data) != "ran\n" {
+		t.Errorf("got %+v, %v", x, err)
+	}
+	started, err := p.Processes(s.ID).Start(t.Context(), cove.ExecRequest{Line: "true"})
+	if err != nil || started.PID == 0 {
+		t.Errorf("in the background: %+v, %v", started, err)
+	}
+}
+
+// TestOutputThatCannotBeKeptIsSaid: the program ran, and the answer has its end, the ends
+// of its output, and why the rest is not kept.
+func TestOutputThatCannotBeKeptIsSaid(t *testing.T) {
+	w := newWorld(t)
+	p := w.open().As(boss)
+	s := mustOpen(t, p, cove.Spec{})
+	if err := w.output.Close(); err != nil { // nothing can be written there any more
+		t.Fatal(err)
+	}
+	for _, line := range []string{"seq 1 20000; exit 3", "seq 1 2000000; exit 3"} {
+		x, err := p.Processes(s.ID).Exec(t.Context(), cove.ExecRequest{Line: line})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if x.ExitCode != 3 || !x.Stdout.Truncated || x.OutputID != "" || !strings.Contains(x.OutputLost, "kept") || !strings.HasPrefix(string(x.Stdout.Data), "1\n2\n") || !strings.HasSuffix(string(x.Stdout.Data), "000\n") {
+			t.Errorf("exit code %d, truncated %t, handle %q, lost %q", x.ExitCode, x.Stdout.Truncated, x.OutputID, x.OutputLost)
+		}
+	}
+	x, err := p.Processes(s.ID).Exec(t.Context(), cove.ExecRequest{Line: "echo short"})
+	if err != nil || x.OutputLost != "" {
+		t.Errorf("got %+v, %v", x, err)
+	}
+}
+
+// fullJournal is one whose disk is full: it has no room for new things.
+type fullJournal struct{ cove.Journal }
+
+func (fullJournal) Room() error {
+	return cove.Errorf(cove.Exhausted, "the disk is full").Reason(cove.ReasonDiskReserve)
+}
+
+// TestClosingGoesOnOnAFullDisk: what begins something is refused before it begins, and
+// what gives room back goes on.
+func TestClosingGoesOnOnAFullDisk(t *testing.T) {
+	w := newWorld(t)
+	first := w.open()
+	p := first.As(boss)
+	s := mustOpen(t, p, cove.Spec{})
+	saved, err := p.Snapshots().Snapshot(t.Context(), s.ID, cove.SnapshotRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	p = w.open(func(c *engine.Config) { c.Journal = fullJournal{w.journal} }).As(boss)
+	_, err = p.Sessions().Open(t.Context(), cove.OpenRequest{})
+	wantCode(t, err, cove.Exhausted, cove.ReasonDiskReserve)
+	_, err = p.Processes(s.ID).Exec(t.Context(), cove.ExecRequest{Line: "true"})
+	wantCode(t, err, cove.Exhausted, cove.ReasonDiskReserve)
+	_, err = p.Sessions().Close(t.Context(), cove.NewID(), false) // there is nothing to close
+	wantCode(t, err, cove.Exhausted, cove.ReasonDiskReserve)
+	if err := p.Snapshots().Delete(t.Context(), saved.ID); err != nil {
+		t.Errorf("delete a snapshot: %v", err)
+	}
+	if _, err := p.Sessions().Close(t.Context(), s.ID, false); err != nil {
+		t.Errorf("close: %v", err)
+	}
+	if n := held(t, w.provider); n != 0 {
+		t.Errorf("%d sandboxes are left", n)
+	}
 }
 
 func TestACreateThatFailsLeavesNothing(t *testing.T) {

@@ -45,29 +45,28 @@ func summarize(id cove.OutputID, log *spool.Log, out *cove.Execution) {
 	if out.Stdout.Truncated || out.Stderr.Truncated {
 		out.OutputID = id
 	}
+	if err := log.Err(); err != nil {
+		out.OutputLost = cove.MessageOf(err)
+	}
 }
 
 // settle puts the output into an answer, and keeps the log if something was cut.
-// Where the disk has no room for it, the answer has no handle.
-func (e *Engine) settle(l *lease, id cove.OutputID, log *spool.Log, out *cove.Execution) error {
+// Where it cannot be kept, the answer says so and has no handle: an error would have
+// the caller run the program again.
+func (e *Engine) settle(l *lease, id cove.OutputID, log *spool.Log, out *cove.Execution) {
 	summarize(id, log, out)
+	var err error
 	if out.OutputID == "" {
-		return log.Remove()
+		err = log.Remove()
+	} else if err = log.Persist(); err == nil {
+		err = e.keep(l, id, log)
+	} else {
+		out.OutputID, out.OutputLost = "", cove.MessageOf(err)
+		err = errors.Join(err, log.Remove())
 	}
-	err := log.Persist()
-	switch {
-	case err == nil:
-		return e.keep(l, id, log)
-	case noRoom(err):
-		out.OutputID, err = "", nil
+	if err != nil {
+		e.cfg.Logger.Warn("keep the output of a program", errAttr(err), sessionAttr(l.id))
 	}
-	return errors.Join(err, log.Remove())
-}
-
-// noRoom reports whether an error says that something does not fit on the disk.
-func noRoom(err error) bool {
-	code, _, disk := cove.DiskFault(err)
-	return disk && code == cove.Exhausted || errors.Is(err, cove.Exhausted)
 }
 
 // keep remembers a long output, and forgets the oldest where there are too many.

@@ -91,7 +91,9 @@ func (p processes) Start(ctx context.Context, req cove.ExecRequest) (*cove.Proce
 		if err := p.ready(ctx, req); err != nil {
 			return nil, err
 		}
-		return p.startOnce(ctx, st, req)
+		info, err := p.startOnce(ctx, st, req)
+		st.ran = err == nil
+		return info, err
 	}, func(x *cove.Execution) *cove.ProcessInfo {
 		return &cove.ProcessInfo{
 			Command: shortText(req), Argv: shortWords(req.Argv), Dir: req.Dir, Tag: req.Tag, StartedAt: time.Now(), Result: x,

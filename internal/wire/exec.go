@@ -102,10 +102,11 @@ type Execution struct {
 	StderrBytes     int64         `json:"stderr_bytes" jsonschema:"all that was written"`
 	StdoutLines     int64         `json:"stdout_lines" jsonschema:"newlines in all that was written"`
 	StderrLines     int64         `json:"stderr_lines" jsonschema:"newlines in all that was written"`
-	Truncated       bool          `json:"truncated" jsonschema:"something was cut; output_id has the rest, and is left out where the disk had no room for it"`
+	Truncated       bool          `json:"truncated" jsonschema:"something was cut; output_id has the rest, and is left out where output_lost says why it was not kept"`
 	StdoutTruncated bool          `json:"stdout_truncated,omitempty"`
 	StderrTruncated bool          `json:"stderr_truncated,omitempty"`
 	OutputID        cove.OutputID `json:"output_id,omitempty"`
+	OutputLost      string        `json:"output_lost,omitempty" jsonschema:"why output that should have been kept was not: the disk is full, or the tenant keeps as much as it may. The program ran"`
 	ExecutionTimeMS float64       `json:"execution_time_ms"`
 	CPUTimeMS       float64       `json:"cpu_time_ms"`
 	PeakMemoryBytes cove.Bytes    `json:"peak_memory_bytes,omitempty"`
@@ -123,7 +124,7 @@ func ExecutionOf(e *cove.Execution) Execution {
 	w := Execution{
 		ExitCode: e.ExitCode, Status: statusOf(e.Result), Outcome: e.Outcome, Signal: e.Signal,
 		StdoutBytes: e.Stdout.Bytes, StderrBytes: e.Stderr.Bytes, StdoutLines: e.Stdout.Lines, StderrLines: e.Stderr.Lines, Truncated: e.Stdout.Truncated || e.Stderr.Truncated,
-		StdoutTruncated: e.Stdout.Truncated, StderrTruncated: e.Stderr.Truncated, OutputID: e.OutputID,
+		StdoutTruncated: e.Stdout.Truncated, StderrTruncated: e.Stderr.Truncated, OutputID: e.OutputID, OutputLost: e.OutputLost,
 		ExecutionTimeMS: in(e.Wall, time.Millisecond), CPUTimeMS: in(e.CPU, time.Millisecond), PeakMemoryBytes: e.PeakMemory,
 		Refusal: e.Refusal, Provider: e.Provider, PID: e.PID, SessionID: e.Session, Recreated: e.Recreated, Restarted: e.Restarted, Cost: e.Cost,
 	}
@@ -142,7 +143,7 @@ func (w Execution) Cove() *cove.Execution {
 		PID:      w.PID,
 		Stdout:   cove.Output{Data: untexts(w.Stdout, w.StdoutBase64), Bytes: w.StdoutBytes, Lines: w.StdoutLines, Truncated: w.StdoutTruncated},
 		Stderr:   cove.Output{Data: untexts(w.Stderr, w.StderrBase64), Bytes: w.StderrBytes, Lines: w.StderrLines, Truncated: w.StderrTruncated},
-		OutputID: w.OutputID, Refusal: w.Refusal, Provider: w.Provider, Session: w.SessionID, Recreated: w.Recreated, Restarted: w.Restarted, Cost: w.Cost,
+		OutputID: w.OutputID, OutputLost: w.OutputLost, Refusal: w.Refusal, Provider: w.Provider, Session: w.SessionID, Recreated: w.Recreated, Restarted: w.Restarted, Cost: w.Cost,
 	}
 }
 
