@@ -18,18 +18,26 @@ type segmentFile struct{ *os.File }
 // Reserve implements file.
 func (f segmentFile) Reserve(from, to int64) error { return preallocate(f.File, from, to) }
 
-// Room returns nil if all of Config.Reserve is set aside on the disk, and takes what is
-// missing of it first. Otherwise the error is Exhausted and says how much is missing:
+// Room returns nil if all of Config.Reserve is set aside on the disk, and as much is free
+// beside it; it takes what is missing first. Otherwise the error is Exhausted:
 // [Journal.Append] then writes into what is left of the reserve, which is for lines about
 // what is under way and about what gives room back. A file system that cannot set room
 // aside always has room.
 func (j *Journal) Room() error {
 	j.mu.Lock()
-	defer j.mu.Unlock()
-	if err := j.refusal(); err != nil {
+	err := j.refusal()
+	if err == nil {
+		err = j.fillReserve()
+	}
+	least := j.cfg.Reserve
+	j.mu.Unlock()
+	if err != nil || least == 0 {
 		return err
 	}
-	return j.fillReserve()
+	if free, ferr := freeBytes(j.cfg.Dir); ferr == nil && free < least {
+		return j.full(syscall.ENOSPC, int64(least))
+	}
+	return nil
 }
 
 // fillReserve sets room aside behind the last line. The caller holds mu.

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"errors"
+	"math"
 	"os"
 	"syscall"
 
@@ -33,6 +34,9 @@ func freeBytes(dir string) (cove.Bytes, error) {
 	var st syscall.Statfs_t
 	if err := syscall.Statfs(dir, &st); err != nil {
 		return 0, err
+	}
+	if st.Blocks == 0 { // it does not count
+		return math.MaxInt64, nil
 	}
 	return cove.Bytes(st.Bavail) * cove.Bytes(st.Bsize), nil //nolint:gosec // sizes of disks
 }

@@ -39,9 +39,27 @@ and what is weaker here than it could be.`,
 				}
 				return nil
 			}
-			return showReports(a.sys.Stdout, reports)
+			if err := showReports(a.sys.Stdout, reports); err != nil {
+				return err
+			}
+			return a.showDisk(cmd)
 		},
 	}
+}
+
+// showDisk says where the disk of the home on this machine is full.
+func (a *app) showDisk(cmd *cobra.Command) error {
+	cfg, err := a.load(cmd)
+	if err != nil {
+		return err
+	}
+	if _, remote := cfg.Remote(); remote {
+		return nil
+	}
+	if full := daemon.FullHome(cfg); full != nil {
+		_, err = fmt.Fprintf(a.sys.Stdout, "\n%s\n  %s\n", escape(cove.MessageOf(full)), escape(cove.RemedyOf(full)))
+	}
+	return err
 }
 
 // examine asks the server that the settings name, or looks at this machine.

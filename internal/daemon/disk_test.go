@@ -3,7 +3,10 @@ package daemon_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -11,6 +14,7 @@ import (
 
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/client"
+	"github.com/cove-sandbox/cove/internal/audit"
 	"github.com/cove-sandbox/cove/internal/daemon"
 	"github.com/cove-sandbox/cove/provider/providertest"
 )
@@ -207,5 +211,101 @@ func TestDiskReserve(t *testing.T) {
 	}
 	if free := st.Bavail * uint64(st.Bsize); free < (reserve-4)<<20 || free > (reserve+8)<<20 {
 		t.Errorf("%d bytes are free", free)
+	}
+}
+
+// fillDisk takes all that is free in a directory's file system, and returns what frees it.
+func fillDisk(t *testing.T, dir string) (free func()) {
+	t.Helper()
+	f, err := os.Create(filepath.Join(dir, "filler"))
+	for size := 1 << 20; err == nil || size > 1; {
+		if _, err = f.Write(make([]byte, size)); err != nil {
+			size /= 2
+		}
+	}
+	if cerr := f.Close(); !errors.Is(err, syscall.ENOSPC) || cerr != nil {
+		t.Fatal(err, cerr)
+	}
+	return func() {
+		if err := os.Remove(f.Name()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestFullDisk: on a full disk a server says so, refuses what is new, answers with what
+// ran meanwhile, and closes sessions. It goes on by itself when there is room again.
+func TestFullDisk(t *testing.T) {
+	dir := mount(t, 0, "size=64m,mode=700")
+	cfg := settings(t, "COVE_HOME", filepath.Join(dir, "home"), "COVE_DISK_RESERVE_MB", "0")
+	r, end := serve(t, cfg, daemon.Options{})
+	c := dial(t, r.URL, tenantKey(t, r, "one"))
+	var ids []cove.ID
+	for range 8 {
+		s, err := c.Sessions().Open(t.Context(), cove.OpenRequest{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, s.ID)
+	}
+	if err := daemon.FullHome(cfg); err != nil {
+		t.Errorf("doctor, before: %v", err)
+	}
+
+	// It is full when the program has begun, and before it writes more than an answer has.
+	began, full, ran := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	go func() {
+		in, say := io.Pipe()
+		go func() { <-full; _, _ = io.WriteString(say, "go\n"); _ = say.Close() }()
+		seen := false
+		x, err := c.Processes(ids[0]).Exec(t.Context(), cove.ExecRequest{Line: "echo began; read -r word; seq 1 400000; exit 7", Stdin: in, OnOutput: func(cove.Chunk) {
+			if !seen {
+				seen = true
+				close(began)
+			}
+		}})
+		if err == nil && (x.ExitCode != 7 || x.OutputLost == "" || !strings.HasPrefix(string(x.Stdout.Data), "began\n1\n") || !strings.HasSuffix(string(x.Stdout.Data), "400000\n")) {
+			err = fmt.Errorf("exit code %d, lost %q, %d bytes", x.ExitCode, x.OutputLost, x.Stdout.Bytes)
+		}
+		ran <- err
+	}()
+	<-began
+	free := fillDisk(t, dir)
+	close(full)
+	if err := <-ran; err != nil {
+		t.Errorf("the program that ran: %v", err)
+	}
+
+	_, err := c.Sessions().Open(t.Context(), cove.OpenRequest{})
+	if cove.CodeOf(err) != cove.Exhausted || cove.ReasonOf(err) != cove.ReasonDiskReserve || !strings.Contains(cove.RemedyOf(err), "goes on by itself") {
+		t.Errorf("a new session: %v", err)
+	}
+	if _, err := c.Processes(ids[0]).Exec(t.Context(), cove.ExecRequest{Line: "true"}); cove.ReasonOf(err) != cove.ReasonDiskReserve {
+		t.Errorf("a program: %v", err)
+	}
+	if code, body := ask(t, r.URL+"/ready"); code != http.StatusServiceUnavailable || !strings.Contains(body, "is full") || !strings.Contains(body, " needed") {
+		t.Errorf("/ready: %d %s", code, body)
+	}
+	if err := daemon.FullHome(cfg); err == nil || !strings.Contains(err.Error(), dir) {
+		t.Errorf("doctor: %v", err)
+	}
+	for _, id := range ids[:6] {
+		if _, err := c.Sessions().Close(t.Context(), id, false); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	}
+	free()
+	if code, body := ask(t, r.URL+"/ready"); code != http.StatusOK {
+		t.Errorf("/ready with room again: %d %s", code, body)
+	}
+	if err := workOnce(t, c); err != nil {
+		t.Errorf("with room again: %v", err)
+	}
+	if x, err := c.Processes(ids[7]).Exec(t.Context(), cove.ExecRequest{Line: "echo here"}); err != nil || string(x.Stdout.Data) != "here\n" {
+		t.Errorf("an old session: %+v, %v", x, err)
+	}
+	end()
+	if report, err := audit.Verify(t.Context(), filepath.Join(dir, "home", "journal")); err != nil || !report.OK() {
+		t.Errorf("the journal: %+v, %v", report, err)
 	}
 }

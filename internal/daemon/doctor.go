@@ -13,6 +13,21 @@ import (
 	"github.com/cove-sandbox/cove/provider/all"
 )
 
+// leastFree is how much of its disk a server needs to begin anything: what the journal
+// and the database set aside, and some.
+const leastFree = 3 * cove.MiB
+
+// FullHome returns what is to be done where the disk of COVE_HOME is full, or nil.
+func FullHome(cfg config.Config) error {
+	free, err := freeSpace(cfg.Home)
+	if err != nil || free >= leastFree {
+		return nil //nolint:nilerr // a home that is not there yet is made by who needs it, and is told then
+	}
+	return cove.Errorf(cove.Exhausted, "the disk of COVE_HOME %s is full: %s free, %s needed", cfg.Home, free, cove.Bytes(leastFree)).
+		Reason(cove.ReasonDiskReserve).
+		Remedy("free space in the file system of %s; sessions can be closed and snapshots deleted meanwhile, and the server then goes on by itself", cfg.Home)
+}
+
 // Doctor says what each provider of this build can do here, without a server, as
 // [engine.Ladder] does.
 // It works also where COVE_HOME does not, and leaves nothing behind.
