@@ -38,20 +38,42 @@ func (r *Rig) do(ctx context.Context, w *history.Writer, e *history.Event, n *no
 	e.Node = n.name
 	w.Call(e)
 	defer w.Return(e)
-	status, body, err := r.send(ctx, n, questionOf(e))
+	a, err := r.answer(ctx, n, e)
 	if err != nil {
 		dial, ok := errors.AsType[*net.OpError](err)
 		e.Unsent, e.Error = ok && dial.Op == "dial", err.Error()
 		return
 	}
-	e.Status = status
+	e.Status, e.Again = a.status, a.again
 	if !e.Done() {
-		refused(e, body)
+		refused(e, a.body)
 		return
 	}
-	if err := understand(e, body); err != nil {
+	if err := understand(e, a.body); err != nil {
 		e.Error = err.Error()
 	}
+}
+
+// answer asks what e says. A context that is not there yet is opened first, and where
+// the programs are asked for, the output of the one that is meant is the answer's end.
+func (r *Rig) answer(ctx context.Context, n *node, e *history.Event) (answer, error) {
+	a, err := r.send(ctx, n, questionOf(e))
+	switch {
+	case err != nil:
+	case e.Op == history.Set && a.missing():
+		spec := map[string]any{"id": e.Context, "language": "python"}
+		if a, err = r.send(ctx, n, question{http.MethodPost, "/api/sandboxes/" + e.Session + "/contexts", spec}); err != nil || a.status != http.StatusCreated {
+			return a, err
+		}
+		return r.send(ctx, n, questionOf(e))
+	case e.Op == history.Look && a.status == http.StatusOK:
+		output := programIn(e, a.body)
+		if e.Absent {
+			return a, nil
+		}
+		return r.send(ctx, n, question{http.MethodGet, "/api/sandboxes/" + e.Session + "/output/" + output, nil})
+	}
+	return a, err
 }
 
 // questionOf is the request for an event.
@@ -75,8 +97,30 @@ func questionOf(e *history.Event) question {
 		return question{http.MethodGet, one + "/files/list?limit=1000", nil}
 	case history.Close:
 		return question{http.MethodDelete, one, nil}
+	case history.Stop, history.Start:
+		return question{http.MethodPost, one + "/" + string(e.Op), map[string]any{}}
+	case history.Replace:
+		// The input is more than a pipe holds, and the program begins to read after a while.
+		line := fmt.Sprintf("sleep 0.2; cat >%[1]s.new && mv %[1]s.new %[1]s", e.File)
+		return question{http.MethodPost, one + "/execute", map[string]any{"command": line, "stdin": string(contentOf(e.Value)), "timeout": 8}}
+	case history.Append:
+		return question{http.MethodPost, one + "/execute", map[string]any{"command": "echo " + e.Value + " >>" + e.File, "timeout": 8}}
+	case history.Tally:
+		return question{http.MethodGet, file, nil}
+	case history.Set:
+		return code(one, e, fmt.Sprintf("x = %q", e.Value))
+	case history.Recall:
+		return code(one, e, `print(globals().get("x", ""))`)
+	case history.Begin:
+		return question{http.MethodPost, one + "/processes", map[string]any{"command": "echo " + e.Value + "; exec sleep 100000", "background": true}}
+	case history.Look:
+		return question{http.MethodGet, one + "/processes?limit=1000", nil}
 	}
 	return question{http.MethodGet, one, nil}
+}
+
+func code(one string, e *history.Event, text string) question {
+	return question{http.MethodPost, one + "/code", map[string]any{"language": "python", "context_id": e.Context, "code": text, "timeout": 8}}
 }
 
 // tokenThen is a line for the shell that prints what only this sandbox has, and then
@@ -93,7 +137,20 @@ func tokenThen(file string) string {
 // missing is the exit code where there is no such file.
 const missing = 44
 
-func (r *Rig) send(ctx context.Context, n *node, q question) (status int, answer []byte, err error) {
+// answer is what came back.
+type answer struct {
+	status int
+	body   []byte
+	again  bool // it says after which time to ask again
+}
+
+// missing reports whether the session is there and what was asked for in it is not.
+func (a answer) missing() bool {
+	var p problem
+	return a.status == http.StatusNotFound && json.Unmarshal(a.body, &p) == nil && p.Reason == ""
+}
+
+func (r *Rig) send(ctx context.Context, n *node, q question) (a answer, err error) {
 	var body io.Reader = http.NoBody
 	kind := ""
 	switch content := q.body.(type) {
@@ -103,13 +160,13 @@ func (r *Rig) send(ctx context.Context, n *node, q question) (status int, answer
 	default:
 		text, err := json.Marshal(content)
 		if err != nil {
-			return 0, nil, err
+			return a, err
 		}
 		body, kind = bytes.NewReader(text), "application/json"
 	}
 	req, err := http.NewRequestWithContext(ctx, q.method, n.base()+q.path, body)
 	if err != nil {
-		return 0, nil, err
+		return a, err
 	}
 	req.Header.Set("Authorization", "Bearer "+r.key)
 	if kind != "" {
@@ -117,11 +174,12 @@ func (r *Rig) send(ctx context.Context, n *node, q question) (status int, answer
 	}
 	res, err := r.ask.Do(req)
 	if err != nil {
-		return 0, nil, err
+		return a, err
 	}
 	defer func() { _ = res.Body.Close() }() // it was read
-	answer, err = io.ReadAll(io.LimitReader(res.Body, maxAnswer))
-	return res.StatusCode, answer, err
+	a.status, a.again = res.StatusCode, res.Header.Get("Retry-After") != ""
+	a.body, err = io.ReadAll(io.LimitReader(res.Body, maxAnswer))
+	return a, err
 }
 
 // problem is an answer that is no success.
@@ -138,7 +196,8 @@ func refused(e *history.Event, body []byte) {
 		return
 	}
 	e.Code, e.Reason, e.Error = p.Code, p.Reason, p.Error
-	e.Absent = e.Op == history.Read && e.Status == http.StatusNotFound && p.Reason == ""
+	within := e.Op == history.Read || e.Op == history.Tally || e.Op == history.Recall
+	e.Absent = within && e.Status == http.StatusNotFound && p.Reason == ""
 }
 
 // understand reads a success.
@@ -152,6 +211,16 @@ func understand(e *history.Event, body []byte) error {
 		return execution(e, body)
 	case history.List:
 		return listing(e, body)
+	case history.Replace, history.Append:
+		return ended(e, body)
+	case history.Tally:
+		e.Files = strings.Fields(string(body))
+	case history.Set, history.Recall:
+		return ofCode(e, body)
+	case history.Begin:
+		return begun(e, body)
+	case history.Look:
+		return output(e, body)
 	}
 	return nil
 }
@@ -161,6 +230,7 @@ func session(e *history.Event, body []byte) error {
 		ID      string `json:"session_id"`
 		Node    string `json:"node_id"`
 		Created bool   `json:"created"`
+		State   string `json:"status"`
 	}
 	if err := json.Unmarshal(body, &s); err != nil {
 		return err
@@ -168,7 +238,7 @@ func session(e *history.Event, body []byte) error {
 	if e.Op == history.Open {
 		e.Session, e.Created = s.ID, s.Created
 	}
-	e.Home = s.Node
+	e.Home, e.State = s.Node, s.State
 	other(e, s.ID)
 	return nil
 }

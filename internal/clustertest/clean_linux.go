@@ -28,7 +28,7 @@ func (r *Rig) closeAll(ctx context.Context) error {
 			return err
 		}
 		for _, id := range ids {
-			_, _, _ = r.send(ctx, r.nodes[0], questionOf(&history.Event{Op: history.Close, Session: id})) // the next list has those that stay
+			_, _ = r.send(ctx, r.nodes[0], questionOf(&history.Event{Op: history.Close, Session: id})) // the next list has those that stay
 		}
 		return fmt.Errorf("sessions stay: %v", ids)
 	})
@@ -36,9 +36,9 @@ func (r *Rig) closeAll(ctx context.Context) error {
 
 // sessions lists those that have not ended.
 func (r *Rig) sessions(ctx context.Context) ([]string, error) {
-	status, body, err := r.send(ctx, r.nodes[0], question{http.MethodGet, "/api/sandboxes?limit=1000", nil})
-	if err == nil && status != http.StatusOK {
-		err = fmt.Errorf("list sessions: status %d: %.200q", status, body)
+	a, err := r.send(ctx, r.nodes[0], question{http.MethodGet, "/api/sandboxes?limit=1000", nil})
+	if err == nil && a.status != http.StatusOK {
+		err = fmt.Errorf("list sessions: status %d: %.200q", a.status, a.body)
 	}
 	if err != nil {
 		return nil, err
@@ -48,7 +48,7 @@ func (r *Rig) sessions(ctx context.Context) ([]string, error) {
 			ID string `json:"session_id"`
 		} `json:"items"`
 	}
-	if err := json.Unmarshal(body, &page); err != nil {
+	if err := json.Unmarshal(a.body, &page); err != nil {
 		return nil, err
 	}
 	var ids []string

@@ -32,16 +32,17 @@ func TestFaults(t *testing.T) {
 			t.Fatalf("COVE_FAULT_TIME: %q is no time between 10s and 1h", text)
 		}
 	}
-	const lease = 3 * time.Second
+	const lease, bound = 3 * time.Second, 12
 	dir := t.ArtifactDir()
-	rig := clustertest.Start(t, clustertest.Config{Nodes: 3, Lease: lease, Logs: dir})
+	rig := clustertest.Start(t, clustertest.Config{Nodes: 3, Bound: bound, Lease: lease, Logs: dir})
 
 	path := filepath.Join(dir, "history.jsonl")
 	t.Logf("seed %d, %v; the history is %s", seed, length, path)
-	for _, f := range clustertest.Plan(seed, 3, length, lease) {
+	plan := clustertest.Plan(seed, 3, length, lease)
+	for _, f := range plan {
 		t.Log(f)
 	}
-	trial := clustertest.Trial{Seed: seed, Length: length, Clients: 6, History: create(t, path)}
+	trial := clustertest.Trial{Seed: seed, Length: length, Plan: plan, Clients: 6, History: create(t, path)}
 	if err := rig.Run(t.Context(), trial); err != nil {
 		t.Errorf("the trial: %v", err)
 	}

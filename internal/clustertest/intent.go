@@ -45,7 +45,8 @@ var weights = []struct {
 	op history.Op
 	n  int
 }{
-	{history.Write, 34}, {history.Read, 26}, {history.Exec, 17}, {history.List, 8}, {history.Get, 6}, {history.Open, 6}, {history.Close, 3},
+	{history.Write, 22}, {history.Read, 18}, {history.Exec, 12}, {history.List, 6}, {history.Get, 5}, {history.Open, 6}, {history.Close, 3}, {history.Stop, 3}, {history.Start, 1},
+	{history.Replace, 4}, {history.Append, 7}, {history.Tally, 3}, {history.Set, 4}, {history.Recall, 4}, {history.Begin, 1}, {history.Look, 1},
 }
 
 // Next draws the same numbers whatever becomes of them.

@@ -2,7 +2,9 @@ package clustertest
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -37,7 +39,7 @@ func (m *nemesis) work(ctx context.Context, plan []Fault) {
 func (m *nemesis) do(ctx context.Context, f Fault) {
 	e := &history.Event{Client: "nemesis", Op: f.Op}
 	n, peer := m.rig.nodes[f.Node], m.rig.nodes[f.Peer]
-	if !ofRedis(f.Op) {
+	if !slices.Contains([]history.Op{history.RedisRestart, history.RedisLoss, history.EmptyCluster}, f.Op) {
 		e.Node = n.name
 	}
 	if f.Op == history.CutNodes {
@@ -85,13 +87,29 @@ func (m *nemesis) ways(op history.Op, n, peer *node) (apply, heal way) {
 	case history.RedisRestart:
 		return plainly(redis.kill), redis.start
 	case history.RedisLoss:
+		return func(context.Context) error { return redis.lose() }, redis.start
+	case history.EmptyStart:
+		return func(ctx context.Context) error { return m.empty(ctx, n) }, n.start
+	case history.EmptyCluster:
+		return func(ctx context.Context) error { return m.empty(ctx, m.rig.nodes...) }, m.rig.startAll
+	case history.DiskFull:
+		return func(context.Context) error { return n.disk.fill() }, func(context.Context) error { return n.disk.free() }
+	case history.DatabaseLoss:
 		return func(context.Context) error {
-			redis.kill()
-			return redis.forget()
-		}, redis.start
+			n.end(syscall.SIGKILL)
+			return n.loseDatabase()
+		}, func(ctx context.Context) error { return errors.Join(n.takeUp(ctx), n.start(ctx)) }
 	}
 	nothing := func(context.Context) error { return fmt.Errorf("%s is no fault", op) }
 	return nothing, nothing
+}
+
+// empty kills nodes, and gives them a Redis that knows nothing.
+func (m *nemesis) empty(ctx context.Context, nodes ...*node) error {
+	for _, n := range nodes {
+		n.end(syscall.SIGKILL)
+	}
+	return errors.Join(m.rig.redis.lose(), m.rig.redis.start(ctx))
 }
 
 func (m *nemesis) note(e *history.Event, err error) {

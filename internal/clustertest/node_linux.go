@@ -30,6 +30,9 @@ type node struct {
 
 	program string
 	home    string
+	disk    *disk // with the home; nil: that of the machine
+	port    string
+	alone   bool // it is no part of a cluster
 	log     string
 	env     []string
 	ask     *http.Client
@@ -42,7 +45,7 @@ type node struct {
 }
 
 // base is where clients reach it.
-func (n *node) base() string { return "http://" + net.JoinHostPort(n.address, clientPort) }
+func (n *node) base() string { return "http://" + net.JoinHostPort(n.address, n.port) }
 
 // start waits until it answers. One that gives up while it starts is started again,
 // as whoever looks after servers would.
@@ -122,7 +125,7 @@ func (n *node) health(ctx context.Context) (h health, err error) {
 // well returns what the node lacks for taking part in the cluster.
 func (n *node) well(ctx context.Context) error {
 	h, err := n.health(ctx)
-	if err == nil && (h.Status != "healthy" || !h.RedisConnected || h.NodeID != n.name) {
+	if err == nil && (h.Status != "healthy" || !n.alone && (!h.RedisConnected || h.NodeID != n.name)) {
 		err = fmt.Errorf("%s is not well: %+v", n.name, h)
 	}
 	return err
@@ -158,7 +161,7 @@ func (n *node) pull(ctx context.Context) error {
 
 // key is the node's own key for everything.
 func (n *node) key() (string, error) {
-	text, err := os.ReadFile(filepath.Join(n.home, "admin.key"))
+	text, err := n.space.read(filepath.Join(n.home, "admin.key"))
 	if err == nil && len(text) == 0 {
 		err = errors.New("the key of " + n.name + " is empty")
 	}
@@ -170,4 +173,32 @@ func (n *node) endedByItself() []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.deaths
+}
+
+// loseDatabase removes the database of a server that does not run, and nothing else.
+func (n *node) loseDatabase() (err error) {
+	n.space.run(func() {
+		all, _ := filepath.Glob(filepath.Join(n.home, "cove.db*"))
+		for _, path := range all {
+			err = errors.Join(err, os.Remove(path))
+		}
+	})
+	return err
+}
+
+// takeUp has the sessions of a home without its database taken up.
+func (n *node) takeUp(ctx context.Context) error {
+	p, err := launch(n.space, n.log, n.env, n.program, "recover", "--take-up")
+	if err != nil {
+		return err
+	}
+	select {
+	case <-p.done:
+	case <-ctx.Done():
+		p.stop(syscall.SIGKILL, patience)
+	}
+	if p.err != nil {
+		return fmt.Errorf("take up the sessions of %s: %w\n%s", n.name, p.err, lastOf(n.log))
+	}
+	return nil
 }

@@ -2,6 +2,7 @@ package clustertest
 
 import (
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/cove-sandbox/cove/internal/clustertest/history"
@@ -40,6 +41,11 @@ func deck() []card {
 		{history.Power, false},
 		{history.Power, true},
 		{history.RedisRestart, true},
+		{history.EmptyStart, false},
+		{history.EmptyStart, true},
+		{history.EmptyCluster, false},
+		{history.DiskFull, false},
+		{history.DiskFull, true},
 	}
 }
 
@@ -94,13 +100,16 @@ func (p *planner) round(at time.Duration) []Fault {
 		return []Fault{first}
 	}
 	second := p.draw(at+min(p.part(0.1, 0.8), first.For), first.Node)
-	if ofRedis(first.Op) && ofRedis(second.Op) {
+	ofAll := first.Op == history.EmptyCluster || second.Op == history.EmptyCluster
+	if ofAll || ofRedis(first.Op) && ofRedis(second.Op) {
 		second.At = first.At + first.For + p.part(0.1, 0.3) // one Redis has one fault at a time
 	}
 	return []Fault{first, second}
 }
 
-func ofRedis(op history.Op) bool { return op == history.RedisRestart || op == history.RedisLoss }
+func ofRedis(op history.Op) bool {
+	return slices.Contains([]history.Op{history.RedisRestart, history.RedisLoss, history.EmptyStart, history.EmptyCluster}, op)
+}
 
 // draw deals a fault for a node other than one.
 func (p *planner) draw(at time.Duration, other int) Fault {

@@ -78,8 +78,9 @@ func (r *redis) kill() {
 	}
 }
 
-// forget removes all that it wrote down. It must not run.
-func (r *redis) forget() error {
+// lose ends it, and removes all that it wrote down.
+func (r *redis) lose() error {
+	r.kill()
 	all, err := filepath.Glob(filepath.Join(r.dir, "*"))
 	for _, path := range all {
 		err = errors.Join(err, os.RemoveAll(path))

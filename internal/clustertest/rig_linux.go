@@ -21,7 +21,8 @@ import (
 
 // Config is what a cluster is like.
 type Config struct {
-	Nodes    int
+	Nodes    int // 1: a server by itself, without Redis
+	Bound    int // of sandboxes of the tenant at once; 0: none
 	Lease    time.Duration
 	Settings map[string]string // of all nodes, beside those that a cluster needs
 	Logs     string            // the folder for what they write
@@ -30,9 +31,13 @@ type Config struct {
 // grace is how long a node that ends in order may be away.
 const grace = time.Minute
 
+// forever is the lease of a server by itself, which needs none.
+const forever = 24 * time.Hour
+
 // Rig is a cluster that runs for the time of a test.
 type Rig struct {
 	lease time.Duration
+	bound int
 	net   *network
 	redis *redis
 	nodes []*node
@@ -67,21 +72,37 @@ func Start(t *testing.T, c Config) *Rig {
 	if err != nil {
 		lacks(t, "the networks of a cluster cannot be made: %v", err)
 	}
-	r := &Rig{lease: c.Lease, net: network, ask: &http.Client{Transport: &http.Transport{DialContext: network.dial, DisableKeepAlives: true, Proxy: nil}}}
+	r := &Rig{lease: c.Lease, bound: c.Bound, net: network, ask: &http.Client{Transport: &http.Transport{DialContext: network.dial, DisableKeepAlives: true, Proxy: nil}}}
 	t.Cleanup(func() { r.close(t) })
-	r.redis = &redis{member: network.members[c.Nodes], dir: filepath.Join(dir, "redis"), log: filepath.Join(c.Logs, "redis.log"), net: network}
-	if err := r.redis.start(t.Context()); err != nil {
-		t.Fatalf("redis: %v", err)
+	if c.Nodes == 1 {
+		r.lease = forever
+	} else {
+		r.redis = &redis{member: network.members[c.Nodes], dir: filepath.Join(dir, "redis"), log: filepath.Join(c.Logs, "redis.log"), net: network}
+		if err := r.redis.start(t.Context()); err != nil {
+			t.Fatalf("redis: %v", err)
+		}
 	}
-	cove := program.Cove(t)
 	for _, m := range network.members[:c.Nodes] {
-		home := filepath.Join(dir, m.name)
-		n := &node{member: m, program: cove, home: home, log: filepath.Join(c.Logs, m.name+".log"), ask: r.ask, tell: t.Logf}
-		n.env = r.environment(n, c)
-		r.nodes = append(r.nodes, n)
+		r.join(t, c, m, dir)
 	}
 	r.startNodes(t)
 	return r
+}
+
+// join makes a node, with a disk of its own.
+func (r *Rig) join(t *testing.T, c Config, m *member, dir string) {
+	t.Helper()
+	top := filepath.Join(dir, m.name)
+	if err := os.Mkdir(top, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	n := &node{member: m, program: program.Cove(t), home: filepath.Join(top, "home"), port: clientPort, alone: c.Nodes == 1, log: filepath.Join(c.Logs, m.name+".log"), ask: r.ask, tell: t.Logf}
+	var err error
+	if n.disk, err = newDisk(m.space, top); err != nil {
+		lacks(t, "%v", err)
+	}
+	n.env = r.environment(n, c)
+	r.nodes = append(r.nodes, n)
 }
 
 // startNodes starts all nodes and waits until each is a part of the cluster.
@@ -99,6 +120,31 @@ func (r *Rig) startNodes(t *testing.T) {
 	if r.key, err = r.nodes[0].key(); err != nil {
 		t.Fatal(err)
 	}
+	if err := r.limit(t.Context(), r.bound); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// limit bounds how many sandboxes the tenant may have at once; 0 lifts the bound.
+func (r *Rig) limit(ctx context.Context, sessions int) error {
+	a, err := r.send(ctx, r.nodes[0], question{http.MethodPut, "/api/tenants/default", map[string]any{"quota": map[string]any{"sessions": sessions}}})
+	if err == nil && a.status != http.StatusNoContent {
+		err = fmt.Errorf("bound the tenant: status %d: %.200q", a.status, a.body)
+	}
+	return err
+}
+
+// startAll starts all nodes at once.
+func (r *Rig) startAll(ctx context.Context) error {
+	failed := make(chan error)
+	for _, n := range r.nodes {
+		go func() { failed <- n.start(ctx) }()
+	}
+	var all []error
+	for range r.nodes {
+		all = append(all, <-failed)
+	}
+	return errors.Join(all...)
 }
 
 // healthy waits until all nodes are.
@@ -114,10 +160,15 @@ func (r *Rig) environment(n *node, c Config) []string {
 	env := map[string]string{
 		"PATH": os.Getenv("PATH"), "HOME": n.home, "TMPDIR": os.TempDir(),
 		"COVE_HOME": n.home, "COVE_ADDR": net.JoinHostPort(n.address, clientPort),
-		"COVE_NODE_ID": n.name, "COVE_NODE_ADDR": net.JoinHostPort(n.address, nodePort),
-		"COVE_NODE_LEASE_SEC": fmt.Sprint(c.Lease.Seconds()), "COVE_NODE_GRACE_SEC": fmt.Sprint(grace.Seconds()), "COVE_CLUSTER_SECRET": "of-the-cluster-in-a-test-and-of-nobody-else",
-		"REDIS_URL": r.redis.url(), "SANDBOX_PROVIDER": "local", "POOL_SIZE": "0",
-		"MSB_ENABLE_LRU_EVICTION": "false", // a session that is stopped to make room outlives what the others do not
+		"SANDBOX_PROVIDER": "local", "POOL_SIZE": "0", "COVE_DISK_RESERVE_MB": "8",
+		"MSB_ENABLE_LRU_EVICTION": "false", // only clients stop sessions
+	}
+	if !n.alone {
+		maps.Copy(env, map[string]string{
+			"COVE_NODE_ID": n.name, "COVE_NODE_ADDR": net.JoinHostPort(n.address, nodePort),
+			"COVE_NODE_LEASE_SEC": fmt.Sprint(c.Lease.Seconds()), "COVE_NODE_GRACE_SEC": fmt.Sprint(grace.Seconds()), "COVE_CLUSTER_SECRET": "of-the-cluster-in-a-test-and-of-nobody-else",
+			"REDIS_URL": r.redis.url(),
+		})
 	}
 	maps.Copy(env, c.Settings)
 	var all []string

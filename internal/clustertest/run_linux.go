@@ -17,6 +17,7 @@ import (
 type Trial struct {
 	Seed    uint64
 	Length  time.Duration // of the time with faults
+	Plan    []Fault
 	Clients int
 	History io.Writer
 }
@@ -26,14 +27,22 @@ type run struct {
 	writer *history.Writer
 
 	mu       sync.Mutex
-	sessions map[string]map[string]bool // that were opened, with the files that were written
+	sessions map[string]*kept // that were opened
+}
+
+// kept is what the end of a trial looks at in a session.
+type kept struct {
+	files   map[string]bool // that were written
+	log     bool
+	context bool
+	program string // the last one that was started
 }
 
 // Run puts the cluster to a trial. Its error says that the trial could not be gone
 // through, and nothing of what it shows.
 func (r *Rig) Run(ctx context.Context, t Trial) error {
-	u := &run{sessions: map[string]map[string]bool{}}
-	first := history.Run{Seed: t.Seed, Lease: int64(r.lease), Grace: int64(grace), Settle: int64(r.lease)}
+	u := &run{sessions: map[string]*kept{}}
+	first := history.Run{Seed: t.Seed, Lease: int64(r.lease), Grace: int64(grace), Settle: int64(r.settle()), Bound: r.bound}
 	for _, n := range r.nodes {
 		first.Nodes = append(first.Nodes, n.name)
 	}
@@ -44,14 +53,18 @@ func (r *Rig) Run(ctx context.Context, t Trial) error {
 	defer rest()
 	var all sync.WaitGroup
 	for i := range t.Clients {
-		c := &client{rig: r, run: u, index: i, all: t.Clients, wants: NewIntents(t.Seed, i, len(r.nodes))}
+		c := &client{rig: r, run: u, index: i, all: t.Clients, wants: NewIntents(t.Seed, i, len(r.nodes)), states: map[string]*state{}}
 		all.Go(func() { c.work(busy) })
 	}
-	m.work(ctx, Plan(t.Seed, len(r.nodes), t.Length, r.lease))
+	m.work(ctx, t.Plan)
+	if len(r.nodes) == 1 {
+		rest() // the plan was as long as it took
+	}
 	all.Wait()
 
 	failed := append(m.failed, r.healthy(ctx))
-	pause(ctx, 2*r.lease) // whatever has yet to be found out by anybody is by then
+	pause(ctx, 2*r.settle()) // whatever has yet to be found out by anybody is by then
+	failed = append(failed, r.limit(ctx, 0))
 	u.lookAtAll(ctx, r)
 	for _, n := range r.nodes {
 		for _, death := range n.endedByItself() {
@@ -61,15 +74,29 @@ func (r *Rig) Run(ctx context.Context, t Trial) error {
 	return errors.Join(append(failed, u.writer.Err(), ctx.Err())...)
 }
 
+// settle is how long it may take until all is as before after a fault.
+func (r *Rig) settle() time.Duration { return min(r.lease, 3*time.Second) }
+
 // took keeps what the end of the trial has to look at.
 func (u *run) took(e *history.Event) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if e.Op == history.Open && e.Done() && u.sessions[e.Session] == nil {
-		u.sessions[e.Session] = map[string]bool{}
+	k := u.sessions[e.Session]
+	if e.Op == history.Open && e.Done() && k == nil {
+		u.sessions[e.Session] = &kept{files: map[string]bool{}}
 	}
-	if e.Op == history.Write && e.Done() {
-		u.sessions[e.Session][e.File] = true
+	if k == nil || !e.Done() {
+		return
+	}
+	switch e.Op { //nolint:exhaustive // the others leave nothing to look at
+	case history.Write, history.Replace:
+		k.files[e.File] = true
+	case history.Append:
+		k.log = true
+	case history.Set:
+		k.context = true
+	case history.Begin:
+		k.program = e.Program
 	}
 }
 
@@ -95,22 +122,40 @@ func (u *run) lookAtAll(ctx context.Context, r *Rig) {
 }
 
 func (u *run) lookAt(ctx context.Context, r *Rig, id string) {
-	ask := func(n *node, op history.Op, file string) *history.Event {
-		e := &history.Event{Client: history.Final, Op: op, Session: id, File: file}
-		r.do(ctx, u.writer, e, n, 10*time.Second)
-		return e
+	ask := func(n *node, e history.Event) *history.Event {
+		e.Client, e.Session = history.Final, id
+		r.do(ctx, u.writer, &e, n, 10*time.Second)
+		return &e
 	}
-	alive := true
+	alive, stopped, k := true, false, u.sessions[id]
 	for _, n := range r.nodes {
-		alive = ask(n, history.Get, "").Served() && alive
-		ask(n, history.List, "")
+		e := ask(n, history.Event{Op: history.Get})
+		alive, stopped = e.Served() && alive, stopped || e.State == "stopped"
+	}
+	one, other := r.nodes[0], r.nodes[len(r.nodes)-1]
+	if alive && stopped {
+		alive = ask(one, history.Event{Op: history.Start}).Done()
+	}
+	for _, n := range r.nodes {
+		ask(n, history.Event{Op: history.List})
 	}
 	if !alive {
 		return
 	}
-	for i, file := range slices.Sorted(maps.Keys(u.sessions[id])) {
-		ask(r.nodes[i%len(r.nodes)], history.Read, file)
-		ask(r.nodes[(i+1)%len(r.nodes)], history.Exec, file)
+	for i, file := range slices.Sorted(maps.Keys(k.files)) {
+		ask(r.nodes[i%len(r.nodes)], history.Event{Op: history.Read, File: file})
+		if file[0] == 'c' { // what programs replace is more than an answer shows of their output
+			ask(r.nodes[(i+1)%len(r.nodes)], history.Event{Op: history.Exec, File: file})
+		}
+	}
+	if k.log {
+		ask(one, history.Event{Op: history.Tally, File: logFile})
+	}
+	if k.context {
+		ask(other, history.Event{Op: history.Recall, Context: contextName})
+	}
+	if k.program != "" {
+		ask(one, history.Event{Op: history.Look, Program: k.program})
 	}
 }
 

@@ -13,22 +13,28 @@ import (
 	"time"
 )
 
-// space is a network namespace and a thread in it. It is there for as long as the
-// thread or any process in it is, and nobody else sees it.
+// space is a network namespace with mounts of its own, and a thread in it. It is there
+// for as long as the thread or any process in it is, and nobody else sees it. A bare one
+// is the thread alone.
 type space struct {
-	ns   *os.File
-	name string // as /proc/PID/ns/net has it
+	ns   *os.File // nil: a bare one
+	name string   // as /proc/PID/ns/net has it
 	jobs chan func()
 	end  chan struct{}
 }
 
-func newSpace() (*space, error) {
+func newSpace() (*space, error) { return makeSpace((*space).enter) }
+
+// bareSpace is for a server that runs where no namespaces can be made.
+func bareSpace() (*space, error) { return makeSpace(func(*space) error { return nil }) }
+
+func makeSpace(enter func(*space) error) (*space, error) {
 	s := &space{jobs: make(chan func()), end: make(chan struct{})}
 	made := make(chan error)
 	go func() {
 		defer close(s.end)
 		runtime.LockOSThread() // for good: the thread is not fit for anything else
-		err := s.enter()
+		err := enter(s)
 		made <- err
 		if err != nil {
 			return
@@ -42,8 +48,11 @@ func newSpace() (*space, error) {
 
 func (s *space) enter() (err error) {
 	const own = "/proc/thread-self/ns/net"
-	if err := syscall.Unshare(syscall.CLONE_NEWNET); err != nil {
+	if err := syscall.Unshare(syscall.CLONE_NEWNET | syscall.CLONE_NEWNS); err != nil {
 		return fmt.Errorf("make a network namespace: %w", err)
+	}
+	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("make mounts private: %w", err)
 	}
 	if s.name, err = os.Readlink(own); err != nil {
 		return err
@@ -85,8 +94,17 @@ func (s *space) start(cmd *exec.Cmd) (err error) {
 	return err
 }
 
+// read is what is in a file, as the space has it.
+func (s *space) read(path string) (text []byte, err error) {
+	s.run(func() { text, err = os.ReadFile(path) })
+	return text, err
+}
+
 // processes returns every process in the space.
 func (s *space) processes() []int {
+	if s.ns == nil {
+		return nil
+	}
 	var all []int
 	links, _ := filepath.Glob("/proc/[0-9]*/ns/net")
 	for _, link := range links {
@@ -126,5 +144,7 @@ func (s *space) killAll(ctx context.Context) error {
 func (s *space) close() {
 	close(s.jobs)
 	<-s.end
-	_ = s.ns.Close() // nothing was written
+	if s.ns != nil {
+		_ = s.ns.Close() // nothing was written
+	}
 }

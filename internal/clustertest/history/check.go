@@ -33,7 +33,7 @@ func (e *Event) String() string {
 		fmt.Fprintf(&b, " %.3fs]", float64(e.End)/1e9)
 	}
 	for _, field := range []struct{ name, value string }{
-		{"peer", e.Peer}, {"session", e.Session}, {"key", e.Key}, {"file", e.File}, {"value", e.Value}, {"reason", e.Reason}, {"home", e.Home}, {"token", e.Token}, {"error", e.Error},
+		{"peer", e.Peer}, {"session", e.Session}, {"key", e.Key}, {"file", e.File}, {"value", e.Value}, {"context", e.Context}, {"program", e.Program}, {"state", e.State}, {"reason", e.Reason}, {"home", e.Home}, {"token", e.Token}, {"error", e.Error},
 	} {
 		if field.value != "" {
 			fmt.Fprintf(&b, " %s=%s", field.name, field.value)
@@ -45,8 +45,13 @@ func (e *Event) String() string {
 	if e.Absent {
 		b.WriteString(" absent")
 	}
-	if e.Created {
-		b.WriteString(" created")
+	for _, flag := range []struct {
+		name string
+		set  bool
+	}{{"created", e.Created}, {"fresh", e.Fresh}, {"running", e.Running}, {"again", e.Again}} {
+		if flag.set {
+			b.WriteString(" " + flag.name)
+		}
 	}
 	return b.String()
 }
@@ -67,6 +72,15 @@ const enough = 8
 //     that session, or what was being written, and a list has every file that was there.
 //   - finality: a session of which the cluster said that it is gone does not answer
 //     any more, through any node.
+//   - once: what is done once is done once: a line that a program added to the log of a
+//     session is there and stays there if that was answered, and is not there if the
+//     answer said to ask again.
+//   - contexts: a variable has the value that it was last given, or the answer says that
+//     its interpreter was started anew, which only a stop, a lost answer or a lost
+//     database brings about.
+//   - programs: a background program runs on, with its output, until its session stops.
+//   - bound: a tenant never has more sandboxes than it may.
+//   - recovery: a server by itself that nothing is done to does what it is asked.
 //   - holder: one session at a time is that of a user and thread.
 //   - sandbox: one sandbox, of one node, answers for a session.
 //   - lease: a node that is cut off from Redis answers for none of its sessions once its lease
@@ -82,7 +96,7 @@ const enough = 8
 func Check(h *History) *Report {
 	c := &checker{History: h, report: &Report{Counts: count(h), Broken: map[string]int{}}}
 	c.index()
-	for _, rule := range []func(){c.reads, c.lists, c.finality, c.holders, c.sandboxes, c.leases, c.losses, c.unpowered, c.answers, c.ends} {
+	for _, rule := range []func(){c.reads, c.lists, c.once, c.contexts, c.programs, c.bounds, c.recovery, c.finality, c.holders, c.sandboxes, c.leases, c.losses, c.unpowered, c.answers, c.ends} {
 		rule()
 	}
 	return c.report

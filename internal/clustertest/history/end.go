@@ -52,7 +52,7 @@ func (c *checker) end(s *session) {
 func (c *checker) filesRead(s *session, alive []*Event) {
 	for _, w := range s.events {
 		read := func(e *Event) bool { return e.Op == Read && e.File == w.File }
-		if w.Op == Write && w.Done() && !slices.ContainsFunc(alive, read) {
+		if w.Op.writes() && w.acked() && !slices.ContainsFunc(alive, read) {
 			c.breaks("end", []*Event{w}, "nobody read %s of session %s in the end", w.File, s.id)
 			return
 		}
@@ -80,6 +80,6 @@ func (c *checker) trueReason(s *session, told *Event) {
 // an answer.
 func (c *checker) forgotten(s *session, told *Event) bool {
 	return slices.ContainsFunc(c.faults, func(f *Event) bool {
-		return f.Op == RedisLoss && f.Start < told.End && f.End > s.opened.Start
+		return f.Op.empties() && f.Start < told.End && f.End > s.opened.Start
 	})
 }

@@ -27,9 +27,19 @@ const (
 	List  Op = "list"
 	Get   Op = "get"
 	Close Op = "close"
+	Stop  Op = "stop"  // gives the sandbox back and keeps the files
+	Start Op = "start" // makes a sandbox of them
+
+	Replace Op = "replace" // has a program write its input to a new file and rename that to the file
+	Append  Op = "append"  // has a program add a line to the log of the session; each value is sent once
+	Tally   Op = "tally"   // reads that log
+	Set     Op = "set"     // gives a variable of an interpreter that remembers a value
+	Recall  Op = "recall"  // reads it
+	Begin   Op = "begin"   // starts a background program, which prints the value
+	Look    Op = "look"    // asks whether it runs, and for its output
 )
 
-// What the nemesis does. All but two are done to one node.
+// What the nemesis does: to one node, to Redis or, by EmptyCluster, to all of them.
 const (
 	Crash        Op = "crash"         // the server is killed, and comes back; its sandboxes are held meanwhile
 	Power        Op = "power"         // all processes of the node are killed, and the server comes back
@@ -39,15 +49,35 @@ const (
 	CutNodes     Op = "cut-nodes"     // nor between two nodes
 	RedisRestart Op = "redis-restart" // Redis is killed, and comes back with all that it knew
 	RedisLoss    Op = "redis-loss"    // and comes back empty
+	EmptyStart   Op = "empty-start"   // the server is killed, Redis comes back empty, and then the server starts
+	EmptyCluster Op = "empty-cluster" // the same with all servers
+	DiskFull     Op = "disk-full"     // the disk of the node has no byte free
+	DatabaseLoss Op = "database-loss" // a server by itself is killed, loses its database, and its sessions are taken up from what else it has
 )
 
-// Faults returns every thing that the nemesis does.
+// Faults returns what the nemesis does to a cluster.
 func Faults() []Op {
-	return []Op{Crash, Power, Leave, Freeze, CutRedis, CutNodes, RedisRestart, RedisLoss}
+	return []Op{Crash, Power, Leave, Freeze, CutRedis, CutNodes, RedisRestart, RedisLoss, EmptyStart, EmptyCluster, DiskFull}
 }
 
+// ServerFaults returns what it does to a server by itself.
+func ServerFaults() []Op { return []Op{Crash, Freeze, DiskFull, DatabaseLoss} }
+
 // IsFault reports whether it is the nemesis who does it.
-func (o Op) IsFault() bool { return slices.Contains(Faults(), o) }
+func (o Op) IsFault() bool {
+	return slices.Contains(Faults(), o) || slices.Contains(ServerFaults(), o)
+}
+
+// empties reports whether Redis loses all in it.
+func (o Op) empties() bool { return o == RedisLoss || o == EmptyStart || o == EmptyCluster }
+
+// writes reports whether it gives a file another content.
+func (o Op) writes() bool { return o == Write || o == Replace }
+
+// runs reports whether a program or code is run by it, which can fail by itself.
+func (o Op) runs() bool {
+	return slices.Contains([]Op{Exec, Replace, Append, Set, Recall, Begin}, o)
+}
 
 // Final is the client that asks for every session once more when all is healed.
 const Final = "final"
@@ -64,6 +94,8 @@ type Run struct {
 	Grace int64 `json:"grace_ns"`
 	// Settle is how long Redis may lack sessions after it came back empty.
 	Settle int64 `json:"settle_ns"`
+	// Bound is how many sandboxes the tenant may have at once; 0: as many as there is room for.
+	Bound int `json:"bound,omitempty"`
 }
 
 // Event is one thing that was done and what came of it.
@@ -90,7 +122,13 @@ type Event struct {
 	Files   []string `json:"files,omitempty"`   // that a list has
 	Other   string   `json:"other,omitempty"`   // the session that answered, where it is another one
 	Unsent  bool     `json:"unsent,omitempty"`  // no byte of it left the client
-	Error   string   `json:"error,omitempty"`   // why there was no answer, for people
+	Error   string   `json:"error,omitempty"`   // why there was no answer, or that what was done failed, for people
+	Again   bool     `json:"again,omitempty"`   // the answer says after which time to ask again (Retry-After)
+	State   string   `json:"state,omitempty"`   // of the session, by the answer
+	Context string   `json:"context,omitempty"` // that code ran in
+	Fresh   bool     `json:"fresh,omitempty"`   // the interpreter was started for this code
+	Program string   `json:"program,omitempty"` // the number of a background program
+	Running bool     `json:"running,omitempty"` // it runs, by the answer
 
 	Peer    string `json:"peer,omitempty"`    // the other node of a cut
 	Applied int64  `json:"applied,omitempty"` // when a fault was wholly there
@@ -125,14 +163,24 @@ func (e *Event) Gone() bool {
 	return e.Session != "" && e.Status == notFound && !e.Absent && e.Reason != ""
 }
 
+// acked reports whether the answer says that all of it was done.
+func (e *Event) acked() bool { return e.Done() && e.Error == "" }
+
 // Maybe reports whether what was asked may yet have been done, or be done later,
 // although nobody said so.
-func (e *Event) Maybe() bool { return !e.Done() && !e.Unsent }
+func (e *Event) Maybe() bool { return !e.acked() && !e.refused() && !e.Unsent }
+
+// refused reports whether the answer says that a program was not run: who obeys it asks
+// again. What is the same when it is done twice may get such an answer all the same.
+func (e *Event) refused() bool { return e.Op.runs() && e.Again && e.Answered() && !e.Done() }
 
 // over is when its effect can no longer come.
 func (e *Event) over() int64 {
-	if e.Done() {
+	switch {
+	case e.acked():
 		return e.End
+	case e.refused() || e.Unsent:
+		return e.Start
 	}
 	return Never
 }

@@ -10,7 +10,7 @@ func (e *Event) apart(node string) bool {
 	switch e.Op { //nolint:exhaustive // the others leave the way to Redis alone
 	case CutRedis:
 		return e.Node == node
-	case RedisRestart, RedisLoss:
+	case RedisRestart, RedisLoss, EmptyStart, EmptyCluster:
 		return true
 	}
 	return false
@@ -56,15 +56,15 @@ func (c *checker) losses() {
 	}
 }
 
-// unpowered looks for sessions that answer after the power of their node failed. Nobody
-// stops a session in these histories, so each one ran, and ended there and then.
+// unpowered looks for sessions that answer after the power of their node failed while
+// they had a sandbox.
 func (c *checker) unpowered() {
 	for _, f := range c.faults {
 		if f.Op != Power || f.Applied == 0 {
 			continue
 		}
 		c.each(func(s *session) {
-			before := slices.IndexFunc(s.events, func(e *Event) bool { return e.Served() && e.End < f.Start })
+			before := slices.IndexFunc(s.events, func(e *Event) bool { return e.ran() && e.End < f.Start && !s.mayStop(e.Start, f.Applied) })
 			if s.home != f.Node || before < 0 {
 				return
 			}
@@ -78,11 +78,11 @@ func (c *checker) unpowered() {
 }
 
 // sound reports whether nothing was done to a node or to Redis during an event, and
-// for a lease before.
+// for as long before as it may take until all is settled.
 func (c *checker) sound(node string, e *Event) bool {
 	return !slices.ContainsFunc(c.faults, func(f *Event) bool {
-		touches := f.Node == node || f.Peer == node || f.Op == RedisRestart || f.Op == RedisLoss
-		return touches && f.Start < e.End && (f.End == Never || f.End+c.Run.Lease > e.Start)
+		touches := f.Node == node || f.Peer == node || f.Op == RedisRestart || f.Op.empties()
+		return touches && f.Start < e.End && c.settled(f.End) > e.Start
 	})
 }
 
@@ -103,11 +103,12 @@ func (c *checker) answers() {
 		case e.Done() && e.Error != "" && !c.cutShort(e):
 			c.breaks("answers", []*Event{e}, "it was done, and what came of it is no good")
 		case e.Op.IsFault() || e.Done() || e.Absent:
-		case e.End < whole && !e.Gone():
+		case e.End < whole && !e.Gone() && !c.owed(e):
 			c.breaks("answers", []*Event{e}, "nothing was broken yet, and this was not done")
 		case !e.Answered():
 		case e.Reason == onlyNodes:
 			c.breaks("answers", []*Event{e}, "a client was told what nodes tell each other")
+		case e.Status == http.StatusInsufficientStorage && c.during(DiskFull, e):
 		case !slices.Contains(fair, e.Status):
 			c.breaks("answers", []*Event{e}, "a good request got status %d", e.Status)
 		case e.Status == notFound && !e.Gone():
@@ -116,13 +117,25 @@ func (c *checker) answers() {
 	}
 }
 
-// cutShort reports whether a program may have ended with its session, or with the node
+// owed reports whether an answer that refuses something is what clients brought about:
+// the session is stopped, or the tenant has as many as it may.
+func (c *checker) owed(e *Event) bool {
+	s := c.sessions[e.Session]
+	return e.Status == http.StatusConflict && s != nil && s.mayStop(ever, e.End) || e.Status == http.StatusTooManyRequests && c.Run.Bound > 0
+}
+
+// during reports whether a fault was there, or had gone only just before an event.
+func (c *checker) during(op Op, e *Event) bool {
+	return slices.ContainsFunc(c.faults, func(f *Event) bool { return f.Op == op && f.Start < e.End && c.settled(f.End) > e.Start })
+}
+
+// cutShort reports whether a program may have ended with its sandbox, or with the node
 // that has it.
 func (c *checker) cutShort(e *Event) bool {
 	s := c.sessions[e.Session]
-	if e.Op != Exec || s == nil {
+	if !e.Op.runs() || s == nil {
 		return false
 	}
 	closing := func(x *Event) bool { return x.Op == Close && !x.Unsent && x.Start < e.End }
-	return slices.ContainsFunc(s.events, closing) || !c.sound(s.home, e)
+	return slices.ContainsFunc(s.events, closing) || s.mayStop(e.Start, e.End) || !c.sound(s.home, e)
 }

@@ -40,9 +40,29 @@ func (c *checker) ended(e *Event) bool {
 
 // settling reports whether Redis may have lacked sessions during e.
 func (c *checker) settling(e *Event) bool {
+	home := c.sessions[e.Session].home
 	return slices.ContainsFunc(c.faults, func(f *Event) bool {
-		return f.Op == RedisLoss && e.End > f.Start && (f.End == Never || e.Start < f.End+c.Run.Settle)
+		if !f.Op.empties() || e.End <= f.Start {
+			return false
+		}
+		// Nodes do not know the sessions of a node that was away when Redis became empty
+		// until it is back.
+		until := f.End
+		for _, o := range c.outages(home) {
+			if o.start < c.settled(f.End) && o.end > f.Start {
+				until = max(until, o.end)
+			}
+		}
+		return e.Start < c.settled(until)
 	})
+}
+
+// settled is when Redis has all sessions again after a fault that ended then.
+func (c *checker) settled(end int64) int64 {
+	if end > Never-c.Run.Settle {
+		return Never
+	}
+	return end + c.Run.Settle
 }
 
 // reign is the time in which a session was surely alive.
@@ -113,8 +133,10 @@ func (c *checker) sandboxes() {
 			case e.Token == "":
 			case token == nil:
 				token = e
-			case token.Token != e.Token:
+			case token.Token != e.Token && !s.mayStop(token.Start, e.End):
 				c.breaks("sandbox", []*Event{token, e}, "two sandboxes answered for session %s", s.id)
+			default:
+				token = e
 			}
 			switch {
 			case e.Home == "":

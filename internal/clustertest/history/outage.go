@@ -52,13 +52,13 @@ func (c *checker) healed(end int64) int64 {
 // somebody was told of its end.
 func (c *checker) mayBeLost(s *session, told *Event) bool {
 	return slices.ContainsFunc(c.outages(s.home), func(o outage) bool {
-		return o.end > s.opened.Start && (o.kills(s.home, told.End) || c.runsOut(o, s.home, told.End) && !c.outlived(s, o))
+		return o.end > s.opened.Start && (o.kills(s, told.End) || c.runsOut(o, s.home, told.End) && !c.outlived(s, o))
 	})
 }
 
-// kills reports whether the sandboxes of a node ended by then.
-func (o outage) kills(node string, by int64) bool {
-	return slices.ContainsFunc(o.faults, func(f *Event) bool { return f.Op == Power && f.Node == node && f.Start < by })
+// kills reports whether the sandbox of a session ended by then.
+func (o outage) kills(s *session, by int64) bool {
+	return slices.ContainsFunc(o.faults, func(f *Event) bool { return f.Op == Power && f.Node == s.home && f.Start < by && !s.rests(f) })
 }
 
 // runsOut reports whether the lease of a node can have run out by then. It is renewed
@@ -71,6 +71,10 @@ func (c *checker) runsOut(o outage, node string, by int64) bool {
 	}
 	alone := !slices.ContainsFunc(o.faults, func(f *Event) bool { return f.Op != Leave })
 	return slices.ContainsFunc(o.faults, func(f *Event) bool {
+		// An empty Redis does not know that a node had sessions, and a full disk costs no lease.
+		if f.Op == EmptyStart || f.Op == DiskFull {
+			return false
+		}
 		// Who leaves in order has its grace, unless it could not say so.
 		return f.Node == node && f.Start < by && (f.Op != Leave || !alone || min(f.End, by)-f.Start > c.Run.Grace)
 	})

@@ -2,6 +2,7 @@ package history
 
 import (
 	"cmp"
+	"net/http"
 	"slices"
 	"strings"
 )
@@ -44,7 +45,7 @@ func (c *checker) reads() {
 	c.each(func(s *session) {
 		files, names := map[string][]*Event{}, []string(nil)
 		for _, e := range s.events {
-			if e.File == "" || e.Op != Write && e.Op != Read && e.Op != Exec {
+			if e.File == "" || !e.Op.writes() && e.Op != Read && e.Op != Exec {
 				continue
 			}
 			if files[e.File] == nil {
@@ -67,18 +68,18 @@ func (c *checker) file(s *session, name string, events []*Event) {
 		}
 		return zones[value]
 	}
-	nothing := &Event{Op: Write, Session: s.id, File: name}
+	nothing := &Event{Op: Write, Session: s.id, File: name, Status: http.StatusOK}
 	of("").write = nothing
 	of("").take(nothing, ever, ever)
 	for _, e := range events {
-		if e.Op == Write && !e.Unsent {
+		if e.Op.writes() && !e.Unsent && !e.refused() {
 			z := of(e.Value)
 			z.write = e
 			z.take(e, e.Start, e.over())
 		}
 	}
 	for _, e := range events {
-		if e.Op == Write || !e.Served() {
+		if e.Op.writes() || !e.Served() {
 			continue
 		}
 		z := zones[e.Value]
@@ -90,7 +91,7 @@ func (c *checker) file(s *session, name string, events []*Event) {
 		z.take(e, e.Start, e.End)
 	}
 	// What may have been written and was never seen need not have been.
-	order = slices.DeleteFunc(order, func(z *zone) bool { return !z.write.Done() && len(z.reads) == 0 })
+	order = slices.DeleteFunc(order, func(z *zone) bool { return !z.write.acked() && len(z.reads) == 0 })
 	c.inOrder(s, name, order)
 }
 
@@ -124,6 +125,19 @@ func (z *zone) shown() []*Event {
 // draft begins the names of files that are being written.
 const draft = ".cove-draft-"
 
+// leaves reports whether a file of this name may be there at a time because of e.
+func (e *Event) leaves(name string, at int64) bool {
+	switch {
+	case e.Unsent:
+		return false
+	case e.Op == Replace && name == e.File+".new": // of a program that was killed
+		return true
+	case e.Op == Write && strings.HasPrefix(name, draft):
+		return e.over() > at
+	}
+	return (e.Op.writes() || e.Op == Append) && name == e.File
+}
+
 // lists checks that what was surely written is in every list, and nothing else.
 func (c *checker) lists() {
 	c.each(func(s *session) {
@@ -132,16 +146,13 @@ func (c *checker) lists() {
 				continue
 			}
 			for _, w := range s.events {
-				if w.Op == Write && w.Done() && w.End < l.Start && !slices.Contains(l.Files, w.File) {
+				if w.Op.writes() && w.acked() && w.End < l.Start && !slices.Contains(l.Files, w.File) {
 					c.breaks("reads", []*Event{w, l}, "session %s lists no %s, which was written", s.id, w.File)
 					break
 				}
 			}
 			for _, name := range l.Files {
-				known := func(w *Event) bool {
-					return w.Op == Write && !w.Unsent && w.Start < l.End && (w.File == name || strings.HasPrefix(name, draft) && w.over() > l.Start)
-				}
-				if !slices.ContainsFunc(s.events, known) {
+				if !slices.ContainsFunc(s.events, func(w *Event) bool { return w.Start < l.End && w.leaves(name, l.Start) }) {
 					c.breaks("reads", []*Event{l}, "session %s lists %s, which nobody wrote there", s.id, name)
 				}
 			}
