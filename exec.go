@@ -14,7 +14,7 @@ type Command struct {
 	Argv   []string          // Argv[0] is looked up in the sandbox's PATH
 	Dir    string            // "" means the workspace; a missing one is Invalid
 	Env    map[string]string // on top of the sandbox's own
-	Stdin  io.Reader         // nil means empty
+	Stdin  io.Reader         // nil means empty; one that fails has the program Killed, see Keep
 	Stdout io.Writer         // nil means thrown away; with TTY it gets everything
 	Stderr io.Writer
 	TTY    *WindowSize // not nil means a terminal

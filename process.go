@@ -41,7 +41,7 @@ type ExecRequest struct {
 	Argv  []string          // run as it is
 	Dir   string            // "" means the workspace
 	Env   map[string]string // on top of the session's
-	Stdin io.Reader         // nil means empty; a background program takes Input too
+	Stdin io.Reader         // nil means empty; one that fails ends the program; a background program takes Input too
 	TTY   *WindowSize       // a terminal, with Start
 	// KeepStdin leaves a background program's input open for Input after Stdin ends.
 	KeepStdin bool

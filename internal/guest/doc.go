@@ -40,7 +40,7 @@
 //	hold               Hold                    –, with the input if it was asked for
 //	follow             Poke      1 written     –, then records
 //	look               Poke      1 written     –, with the input if it is open; a record
-//	shut               Poke                    –
+//	shut               Poke                    –; of a program that is kept, or guarded
 //	listen             Listen    1 read, with names 1 both ways   –, then events until the first ends
 //	leave              –                       none
 //	stat               File                    Entry
@@ -71,7 +71,8 @@
 // watches of version 6 tell a file that has another name from one that is gone, and
 // one with other attributes from one with other content. Since version 7 a start or hold
 // can have a list of programs, to which landlock keeps the program and all that it
-// starts; the greeting says whether the agent's kernel has that.
+// starts; the greeting says whether the agent's kernel has that. Since version 8 a start can
+// have its input guarded, see below.
 //
 // # Hosts
 //
@@ -174,6 +175,14 @@
 // gone. What is in use even then, such as by files, counts as no program's up to 32 MiB above
 // the bound, or a quarter of it where that is less: the program that removes the files must live. The end of a program that it killed says
 // so, in a bit above the status.
+//
+// A program that reads the end of its input believes that it has read all of it, and may
+// replace a good file with what it has. So the end of the input is only ever the caller's.
+// When a host is gone, in whatever way, the agent ends the programs that are not kept while
+// their input is still open. With frames it knows the end of a stream from the end of the
+// link, and keeps the pipe of the input open. With descriptors the kernel closes the host's
+// end of the pipe: since version 8 the agent has it, too (Guarded), until the host shuts the
+// input. Input that was whole in the pipe before the start needs no guard.
 //
 // # Programs that are kept
 //
