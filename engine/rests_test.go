@@ -55,7 +55,7 @@ func TestASlowArchiveHoldsUpNoOtherEnd(t *testing.T) {
 			return mustOpen(t, p, cove.Spec{FixedEnd: true, OnEnd: cove.EndStop, Idle: d}).ID
 		}
 		first, next := stopAt(time.Minute), stopAt(2*time.Minute)
-		closed := mustOpen(t, p, cove.Spec{FixedEnd: true, Idle: 3 * time.Minute}).ID
+		closed := mustOpen(t, p, cove.Spec{FixedEnd: true, OnEnd: cove.EndClose, Idle: 3 * time.Minute}).ID
 		letGo := a.hold(first)
 		after(3 * time.Minute)
 		if got := state(t, p, first); got != cove.Running {

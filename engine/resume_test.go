@@ -223,7 +223,7 @@ func TestBusyAfterARestartDoesNotTimeOut(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := mustOpen(t, e.As(boss), cove.Spec{Idle: time.Minute})
+		s := mustOpen(t, e.As(boss), cove.Spec{Idle: time.Minute, OnEnd: cove.EndClose})
 		pr := background(t, e.As(boss), s.ID, cove.ExecRequest{Line: "sleep 600"})
 		w.shut(e, w.provider)
 		if e, err = w.tryOpen(); err != nil {

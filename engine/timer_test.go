@@ -60,7 +60,7 @@ func TestIdleSessionsExpire(t *testing.T) {
 
 func TestAnExpiredSessionIsGoneBeforeTheReaperComes(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *world, _ *engine.Engine, p cove.Platform) {
-		s := mustOpen(t, p, cove.Spec{User: "u", Idle: time.Minute})
+		s := mustOpen(t, p, cove.Spec{User: "u", Idle: time.Minute, OnEnd: cove.EndClose})
 		after(2 * time.Minute)
 		_, err := p.Sessions().Get(t.Context(), s.ID)
 		wantCode(t, err, cove.NotFound, cove.ReasonSessionExpired)
@@ -116,7 +116,7 @@ func TestRenewMovesTheDeadline(t *testing.T) {
 
 func TestStoppedSessionsAreKeptForAWhile(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *world, _ *engine.Engine, p cove.Platform) {
-		s := mustOpen(t, p, cove.Spec{User: "u", Idle: time.Minute, Lifetime: 100 * time.Hour})
+		s := mustOpen(t, p, cove.Spec{User: "u", Idle: time.Minute, OnEnd: cove.EndClose, Lifetime: 100 * time.Hour})
 		sh(t, p, s.ID, "echo kept > note")
 		if _, err := p.Sessions().Stop(t.Context(), s.ID); err != nil {
 			t.Fatal(err)
@@ -203,7 +203,7 @@ func TestACreateThatHangsIsCutShort(t *testing.T) {
 
 func TestAWaitingCallerIsLetInWhenRoomComes(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *world, _ *engine.Engine, p cove.Platform) {
-		first := mustOpen(t, p, cove.Spec{Idle: 5 * time.Minute})
+		first := mustOpen(t, p, cove.Spec{Idle: 5 * time.Minute, OnEnd: cove.EndClose})
 		got := make(chan error, 1)
 		var told []int
 		go func() {

@@ -117,6 +117,12 @@ func TestPythonFaults(t *testing.T) {
 	}
 }
 
+// TestPythonEvicted has the tests start a server with room for one session.
+func TestPythonEvicted(t *testing.T) {
+	dir := shortDir(t)
+	unittest(t, "test_evicted", append(pythonEnv(t), "COVE_BIN="+program.Cove(t), "TMPDIR="+dir, "HOME="+dir))
+}
+
 // TestPythonPrograms runs the tests that need real programs.
 func TestPythonPrograms(t *testing.T) {
 	tier.Full(t, "TestReadme and TestPythonExamples run real programs")

@@ -51,6 +51,9 @@ func (b Bash) Execute(ctx context.Context, who Conversation, command string) Res
 	if x.Recreated || s.Created {
 		notes = append(notes, "This is a new sandbox. It had no files yet.")
 	}
+	if x.Restarted {
+		notes = append(notes, "The sandbox was started again. Its files are kept, programs that ran in it are gone.")
+	}
 	if x.Outcome == cove.TimedOut {
 		notes = append(notes, "The command was killed after 30 seconds. Do less at once.")
 	}

@@ -113,7 +113,7 @@ func background(ctx context.Context, procs cove.Processes, say *printer) error {
 
 // expiry lets a session expire, which ends nothing but its files.
 func expiry(ctx context.Context, p cove.Platform, say *printer) error {
-	s, err := p.Sessions().Open(ctx, cove.OpenRequest{})
+	s, err := p.Sessions().Open(ctx, cove.OpenRequest{Spec: cove.Spec{OnEnd: cove.EndClose}})
 	if err != nil {
 		return err
 	}

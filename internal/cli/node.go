@@ -86,8 +86,8 @@ func (a *app) nodeDrainCommand() *cobra.Command {
 		Short: "Have a node take no new sandboxes and give away those that can move",
 		Long: `Has a node take no new sandboxes, and give away those that can move: they are
 stopped when they have nothing to do, and another node starts them when somebody
-asks for that, or uses one that was opened to wake. All others stay until they
-end. cove node uncordon takes it back.
+asks for that or uses one. One that a caller had stopped comes back by use only
+where it was opened to wake. All others stay until they end. cove node uncordon takes it back.
 
 With --wait it is over when the node has no sandbox left. When that takes too
 long it exits with 124, and the node goes on to be drained.`,

@@ -97,8 +97,8 @@ type Exec struct {
 
 // Session bounds sessions, one by one and together.
 type Session struct {
-	IdleTimeout    time.Duration `env:"MSB_SESSION_TIMEOUT" key:"idle_timeout" default:"1800" min:"1" max:"31622400" doc:"Seconds without activity after which a session ends."`
-	PausedDays     float64       `env:"COVE_PAUSED_DAYS" key:"paused_days" default:"30" min:"0.001" max:"3660" doc:"Days that a session is kept which was paused or stopped at the end of its time, or which has a fixed end."`
+	IdleTimeout    time.Duration `env:"MSB_SESSION_TIMEOUT" key:"idle_timeout" default:"1800" min:"1" max:"31622400" doc:"Seconds without activity after which a session is stopped, or what its on_end says."`
+	PausedDays     float64       `env:"COVE_PAUSED_DAYS" key:"paused_days" default:"30" min:"0.001" max:"3660" doc:"Days that a stopped or paused session is kept with its files, unless its on_end is close. Its files count in what the tenant may keep on the disk."`
 	StartTimeout   time.Duration `env:"MSB_SANDBOX_START_TIMEOUT" key:"start_timeout" default:"180" min:"0.001" max:"86400" doc:"Seconds that making a sandbox may take."`
 	Flavor         string        `env:"MSB_DEFAULT_FLAVOR" key:"flavor" default:"small" doc:"The flavor of sessions that name none."`
 	Max            int           `env:"MSB_MAX_SESSIONS" key:"max" min:"1" max:"1000000" shown:"as many as memory allows" doc:"Live sessions at once, of all tenants."`

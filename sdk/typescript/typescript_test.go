@@ -62,7 +62,7 @@ func TestLicense(t *testing.T) {
 
 // gate names the tests that the gate has, by a pattern, of each suite.
 var gate = map[string]string{
-	"code": ".", "commands": ".", "queue": ".", "renewal": ".", "sandbox": ".", "unit": ".",
+	"code": ".", "commands": ".", "evicted": ".", "queue": ".", "renewal": ".", "sandbox": ".", "unit": ".",
 	"faults": "the key is",
 	"tls":    "is not",
 }

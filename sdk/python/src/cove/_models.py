@@ -235,6 +235,7 @@ class Session(Record):
     created_at: str = ""
     last_activity: str = ""
     expires_at: str = ""
+    cause: str = ""  # why it is stopped, paused, in error or has ended
     instead_of: str = ""
     isolation: Json = {}
     resource_limits: Json = {}
