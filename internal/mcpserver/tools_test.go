@@ -71,6 +71,53 @@ func TestToolsOfASession(t *testing.T) {
 	}
 }
 
+// startedAgain is what a model reads where its sandbox had been stopped.
+const startedAgain = "[The session had been stopped and was started again: its files are kept, variables and programs that ran are gone.]"
+
+// TestEvictedSessionsComeBack: what the server stopped for room is there again for the next
+// tool, and the next run says what is gone.
+func TestEvictedSessionsComeBack(t *testing.T) {
+	w := newWorld(t, func(c *engine.Config) { c.MaxSessions, c.Evict = 1, true })
+	p := w.As(boss)
+	c, _ := stdio(t, mcpserver.Config{}, p, nil)
+	id := c.call("write_file", args{"path": "f", "content": "kept"}).value["session_id"].(string)
+	evict := func() {
+		t.Helper()
+		other, err := p.Sessions().Open(t.Context(), cove.OpenRequest{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s, err := p.Sessions().Get(t.Context(), cove.ID(id)); err != nil || s.State != cove.Stopped {
+			t.Fatalf("the session is %+v, %v", s, err)
+		}
+		if _, err := p.Sessions().Close(t.Context(), other.ID, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	evict()
+	if got := c.call("read_file", args{"path": "f"}); got.text != "kept" || got.value["session_id"] != id {
+		t.Errorf("read_file: %+v", got)
+	}
+	for _, tool := range []struct {
+		name string
+		args args
+		want string
+	}{
+		{"execute_command", args{"command": "cat f"}, "kept\n" + startedAgain},
+		{"execute_code", args{"language": "python", "code": "x = 1"}, startedAgain},
+		{"run_python_code", args{"code": "x = 1"}, "(no output)\n" + startedAgain},
+	} {
+		got := c.call(tool.name, tool.args)
+		if got.text != tool.want || got.value["session_restarted"] != true || got.value["session_id"] != id {
+			t.Errorf("%s: %+v", tool.name, got)
+		}
+		if got := c.call(tool.name, tool.args); strings.Contains(got.text, startedAgain) || got.value["session_restarted"] != nil {
+			t.Errorf("%s says it twice: %+v", tool.name, got)
+		}
+		evict()
+	}
+}
+
 func TestSessionsThatEnd(t *testing.T) {
 	w := newWorld(t)
 	p := w.As(boss)
@@ -79,7 +126,7 @@ func TestSessionsThatEnd(t *testing.T) {
 	if got := c.call("stop_session", args{"session_id": id}); got.value["status"] != "stopped" || !strings.Contains(got.text, "its files are kept") {
 		t.Errorf("stop_session: %+v", got)
 	}
-	if got := c.call("read_file", args{"path": "f"}); got.text != "kept" || got.value["session_id"] != id || got.value["session_recreated"] != nil {
+	if got := c.call("read_file", args{"path": "f"}); got.text != "kept\n"+startedAgain || got.value["content"] != "kept" || got.value["session_restarted"] != true || got.value["session_id"] != id || got.value["session_recreated"] != nil {
 		t.Errorf("the own session starts again: %+v", got)
 	}
 	if _, err := p.Sessions().Close(t.Context(), cove.ID(id), false); err != nil {
@@ -99,7 +146,7 @@ func TestSessionsThatEnd(t *testing.T) {
 	if _, err := p.Sessions().Stop(t.Context(), other.ID); err != nil {
 		t.Fatal(err)
 	}
-	if got := c.call("execute_command", args{"command": "echo there", "session_id": string(other.ID)}); got.text != "there" || got.value["session_id"] != string(other.ID) {
+	if got := c.call("execute_command", args{"command": "echo there", "session_id": string(other.ID)}); got.text != "there\n"+startedAgain || got.value["session_id"] != string(other.ID) {
 		t.Errorf("a named session that was stopped: %+v", got)
 	}
 	if got := c.call("get_resource_stats", args{"session_id": string(other.ID)}); got.value["session"].(map[string]any)["session_id"] != string(other.ID) {

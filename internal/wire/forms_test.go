@@ -59,8 +59,8 @@ func TestForms(t *testing.T) {
 				`"tenant":"t","owner":"o","node_id":"n","version":2,"spec":{}}`,
 		},
 		"an execution": {
-			wire.ExecutionOf(&cove.Execution{Result: cove.Result{Outcome: cove.Exited, Wall: 1500 * time.Microsecond}, Stdout: cove.Output{Data: []byte("hi\n"), Bytes: 3}, Provider: "p", Session: "s", Recreated: true}),
-			`{"exit_code":0,"status":"success","outcome":"exited","stdout":"hi\n","stderr":"","stdout_bytes":3,"stderr_bytes":0,"stdout_lines":0,"stderr_lines":0,"truncated":false,"execution_time_ms":1.5,"cpu_time_ms":0,"provider":"p","session_id":"s","session_recreated":true}`,
+			wire.ExecutionOf(&cove.Execution{Result: cove.Result{Outcome: cove.Exited, Wall: 1500 * time.Microsecond}, Stdout: cove.Output{Data: []byte("hi\n"), Bytes: 3}, Provider: "p", Session: "s", Recreated: true, Restarted: true}),
+			`{"exit_code":0,"status":"success","outcome":"exited","stdout":"hi\n","stderr":"","stdout_bytes":3,"stderr_bytes":0,"stdout_lines":0,"stderr_lines":0,"truncated":false,"execution_time_ms":1.5,"cpu_time_ms":0,"provider":"p","session_id":"s","session_recreated":true,"session_restarted":true}`,
 		},
 		"bytes": {
 			wire.ExecutionOf(&cove.Execution{Result: cove.Result{Outcome: cove.TimedOut, ExitCode: -1}, Stdout: cove.Output{Data: []byte{255}, Bytes: 1, Truncated: true}, OutputID: "o"}),
