@@ -175,7 +175,7 @@ test("the form's limits, and the filters of the table", async () => {
   await form.getByLabel("Memory").fill("256m");
   await form.getByLabel("Processors").fill("0.5");
   await form.getByLabel("Programs at once").fill("50");
-  await form.getByLabel("Ends after minutes").fill("7");
+  await form.getByLabel("Stopped after minutes").fill("7");
   await form.getByLabel("Project").fill("two");
   await form.getByRole("textbox", { name: /^User/ }).fill("bob");
   await form.getByLabel("Thread", { exact: true }).fill("t1");

@@ -85,7 +85,7 @@ export function Create({ close }: { close: () => void }) {
           <Field label="Memory" hint="enforced or refused, such as 512m"><input name="memory_limit" placeholder="the flavor's" /></Field>
           <Field label="Processors" hint="enforced or refused, such as 1.5"><input name="cpu_limit" placeholder="the flavor's" inputMode="decimal" /></Field>
           <Field label="Programs at once"><input name="pids_limit" type="number" min="1" placeholder="the flavor's" /></Field>
-          <Field label="Ends after minutes without use"><input name="timeout_minutes" type="number" min="1" placeholder="30" /></Field>
+          <Field label="Stopped after minutes without use"><input name="timeout_minutes" type="number" min="1" placeholder="30" /></Field>
           <Field label="Command policy" hint="such as agent-bash"><input name="policy" placeholder="the server's own" /></Field>
           <Field label="Project"><input name="project_name" /></Field>
           <Field label="User" hint="user and thread together find it again"><input name="user_id" /></Field>
