@@ -118,6 +118,27 @@ func (a action) inside() bool {
 	return false
 }
 
+// contextsOf describes the contexts of a lease.
+func (l *lease) contextsOf() []cove.CodeContext {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var list []cove.CodeContext
+	for _, s := range l.contexts {
+		list = append(list, s.info)
+	}
+	return list
+}
+
+// reopen puts contexts into a lease under the names that callers know, without
+// interpreters: the next code in one starts a fresh one.
+func (l *lease) reopen(list []cove.CodeContext) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, info := range list {
+		l.contexts[info.Name] = newSlot(info)
+	}
+}
+
 // setResting says that the lease is being stopped for a cause, or started, until endRest.
 func (l *lease) setResting(cause string) {
 	l.mu.Lock()

@@ -22,7 +22,11 @@ func (e *Engine) rest(ctx context.Context, l *lease, cause string) error {
 	if err := e.planDisk(ctx, l.tenant, saved, diskWeight(ctx, sandbox)); err != nil {
 		return unsaved(err) // before anything is ended
 	}
+	contexts := l.contextsOf()
 	l.endPrograms(ctx)
+	if cause != cove.ReasonSessionStopped { // callers that opened them know of no stop
+		l.reopen(contexts)
+	}
 	size, err := e.saveWorkspace(ctx, l, sandbox)
 	if err != nil {
 		e.freeDisk(saved)

@@ -80,6 +80,15 @@ func evictCodeComesBack(t *testing.T, s *suite) {
 		}
 		r.session(p, cove.Spec{})
 	}
+	// A context that was opened by name is there, without what it remembered.
+	named, err := p.Contexts(a).Open(r.ctx, cove.ContextSpec{Language: lang.Name})
+	r.must(err, "open a context")
+	r.session(p, cove.Spec{})
+	out, err := p.Contexts(a).Run(r.ctx, cove.CodeRequest{Context: named.Name, Code: lang.Assign})
+	r.must(err, "run code in a context of an evicted session")
+	if out.Context != named.Name || !out.Fresh || !out.Restarted {
+		t.Errorf("in context %q: fresh %v, restarted %v", out.Context, out.Fresh, out.Restarted)
+	}
 }
 
 func evictNeverBusy(t *testing.T, s *suite) {

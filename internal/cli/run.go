@@ -232,6 +232,9 @@ func (a *app) ended(ex *cove.Execution) error {
 	case cove.Blocked:
 		code, say = exitRefused, refusal(ex.Refusal)
 	}
+	if ex.Restarted && !a.json {
+		a.note("the sandbox had been stopped and was started again: its files are kept, variables and programs that ran are gone")
+	}
 	if say != "" && !a.json {
 		_, _ = io.WriteString(a.sys.Stderr, "cove: "+escape(say)+"\n") // the exit code tells too
 	}
