@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/cove-sandbox/cove"
@@ -211,4 +212,37 @@ func TestOldRecordsKeepTheirEnd(t *testing.T) {
 		_, err = p.Sessions().Get(t.Context(), s.ID)
 		wantCode(t, err, cove.NotFound, cove.ReasonSessionExpired)
 	})
+}
+
+// TestNoRoomToComeBack: where there is no room for a session that the server stopped, its
+// callers are told at once, also while another caller waits for room for it.
+func TestNoRoomToComeBack(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *world, _ *engine.Engine, p cove.Platform) {
+		a := mustOpen(t, p, cove.Spec{User: "a"})
+		b := mustOpen(t, p, cove.Spec{User: "b"})
+		background(t, p, b.ID, cove.ExecRequest{Line: "sleep 600"})
+		full := func(when string) {
+			t.Helper()
+			_, err := p.Processes(a.ID).Exec(t.Context(), cove.ExecRequest{Line: "true"})
+			wantCode(t, err, cove.Exhausted, cove.ReasonCapacity)
+			if got := state(t, p, b.ID); got != cove.Running {
+				t.Errorf("%s the session that is in use is %s", when, got)
+			}
+		}
+		full("at first")
+		waited := make(chan error, 1)
+		go func() {
+			_, err := p.Sessions().Open(t.Context(), cove.OpenRequest{Spec: cove.Spec{User: "a"}, OnFull: cove.WaitWhenFull})
+			waited <- err
+		}()
+		synctest.Wait()
+		full("while a caller waits")
+		after(10 * time.Minute)
+		if err := <-waited; err != nil {
+			t.Fatal(err)
+		}
+		if !ran(t, p, a.ID, "true", "") {
+			t.Error("the answer does not say that the session was started again")
+		}
+	}, oneRoom)
 }

@@ -25,7 +25,7 @@ type lease struct {
 	rec       cove.Session               // guarded by mu, as all below
 	sandbox   cove.Sandbox               // nil unless Running or Paused
 	resting   bool                       // it is being stopped, started or paused: nothing new begins inside
-	restCause string                     // why it is being stopped
+	restCause string                     // why it is being stopped, or was
 	restarted bool                       // it was started again, and no answer has said so yet
 	runsSince time.Time                  // when its sandbox was made, taken up or resumed
 	doubt     bool                       // nobody knows whether the directory was told that it ended, or is nobody's

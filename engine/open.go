@@ -84,8 +84,7 @@ func (e *Engine) reserve(p cove.Principal, spec cove.Spec, id cove.ID) (l *lease
 // reuse hands out a session that exists, once nobody is changing it.
 func (e *Engine) reuse(ctx context.Context, l *lease, req cove.OpenRequest, spec cove.Spec) (*cove.Session, error) {
 	if req.OnFull != cove.WaitWhenFull && l.isQueued() {
-		return nil, cove.Errorf(cove.Exhausted, "the session waits for room already, for a caller that is willing to").
-			Reason(cove.ReasonCapacity).With("retry_after", 5).Remedy("wait with on_full, or try again later")
+		return nil, waitsForRoom().Remedy("wait with on_full, or try again later")
 	}
 	began := time.Now()
 	if err := l.takeTurn(ctx); err != nil {
@@ -135,6 +134,10 @@ func (e *Engine) reuse(ctx context.Context, l *lease, req cove.OpenRequest, spec
 	out := l.view()
 	e.tell(ctx, out, cove.Happening{Kind: cove.SessionReused, Wall: time.Since(began)})
 	return out, nil
+}
+
+func waitsForRoom() *cove.Error {
+	return cove.Errorf(cove.Exhausted, "the session waits for room already, for a caller that is willing to").Reason(cove.ReasonCapacity).With("retry_after", 5)
 }
 
 // asHeld returns the fields of a request in the form in which a session

@@ -58,6 +58,9 @@ func (l *lease) hold(now time.Time) (ready, waits bool) {
 // bringBack waits until nothing else changes a session, and starts or resumes it where
 // that is due.
 func (v view) bringBack(ctx context.Context, l *lease) error {
+	if l.isQueued() {
+		return waitsForRoom().Remedy("try again later")
+	}
 	if err := l.takeTurn(ctx); err != nil {
 		return err
 	}

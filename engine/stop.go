@@ -195,7 +195,7 @@ func (e *Engine) wake(ctx context.Context, l *lease, onFull cove.OnFull, told fu
 	s := l.view()
 	// Until the record says that the archive is not its files any more, what is written
 	// could be lost with the sandbox, and nobody would be told.
-	l.setResting("")
+	l.setResting(s.Cause)
 	defer l.endRest()
 	err := e.give(ctx, l, onFull, told)
 	if err != nil {

@@ -151,6 +151,7 @@ func (e expiring) Sessions() cove.Sessions { return shortSessions{e.Platform.Ses
 type shortSessions struct{ cove.Sessions }
 
 func (s shortSessions) Open(ctx context.Context, req cove.OpenRequest) (*cove.Session, error) {
+	req.Spec.OnEnd = cove.EndClose
 	made, err := s.Sessions.Open(ctx, req)
 	if err != nil {
 		return nil, err

@@ -20,7 +20,7 @@ GIVEN = {
     "after": "a", "code": "1", "command": ["true"], "context": "c", "cols": 80, "cpu_limit": "1.0", "cwd": "/", "data": b"\xff", "depth": 2, "env": {"A": "b"}, "eof": True,
     "flavor": "small", "grep": "x", "headers": {}, "id": "i", "idempotency_key": "k", "imports": "warn", "keep_stdin": True, "keep_workspace": True,
     "language": "python", "length": 1, "lifetime_minutes": 1.5, "limit": 1, "max_output": "1k", "memory_limit": "1g", "metadata": {"a": "b"}, "method": "GET",
-    "name": "n", "node": "n", "node_id": "n", "network": {"mode": "allow", "allow": ["example.com"]}, "new": "b", "offset": 1, "old": "a", "on_full": "wait", "output_id": "o", "path": "p", "pid": 1,
+    "name": "n", "node": "n", "node_id": "n", "network": {"mode": "allow", "allow": ["example.com"]}, "new": "b", "offset": 1, "old": "a", "on_end": "close", "on_full": "wait", "output_id": "o", "path": "p", "pid": 1,
     "policy": "agent-bash", "port": 80, "ports": [80], "project_name": "p", "provider": "local", "request": {}, "resume": 1.0, "retried": "session_expired",
     "rows": 24, "session_id": "s", "snapshot": "n", "snapshot_id": "n", "status": "running", "stdin": b"\xff", "stream": "stdout", "tag": "t", "tar": b"t", "task": "expiry",
     "template": "base", "thread_id": "t", "timeout": 1.5, "timeout_minutes": 1.5, "ttl_seconds": 1.5, "user_id": "u", "verb": "pause", "volumes": ["/a:/b:rw"], "workdir": "/",
