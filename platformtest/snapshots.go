@@ -2,6 +2,7 @@ package platformtest
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/cove-sandbox/cove"
@@ -17,6 +18,7 @@ func snapshotCases() []testCase {
 		{"fork", fork},
 		{"fork_as", forkAs},
 		{"fork_and_room", forkAndRoom},
+		{"bounds_of_all_files", boundsOfAllFiles},
 	}
 }
 
@@ -181,4 +183,41 @@ func forkAndRoom(t *testing.T, s *suite) {
 	id := r.session(p, cove.Spec{}).ID
 	_, err := p.Snapshots().Fork(r.ctx, id, cove.ForkRequest{})
 	wantReason(t, err, cove.Exhausted, cove.ReasonCapacity)
+}
+
+// boundsOfAllFiles: a fork, and a session from a snapshot, hold no more than their
+// workspace may have, with what they began with, and can be stopped and started.
+func boundsOfAllFiles(t *testing.T, s *suite) {
+	r := s.start(t, Options{})
+	r.needs(cove.PowerSnapshot)
+	r.needs(cove.PowerFork)
+	if r.capabilities().Isolation.Disk != cove.Hard {
+		t.Skip("the workspace of this provider has no hard bound")
+	}
+	p := r.user("acme")
+	spec := cove.Spec{Workspace: cove.Workspace{Kind: cove.WorkspaceMemory, Size: 256 * cove.KiB}}
+	base := r.session(p, spec).ID
+	r.write(p, base, "first", strings.Repeat("x", 150<<10))
+	saved, err := p.Snapshots().Snapshot(r.ctx, base, cove.SnapshotRequest{})
+	r.must(err, "snapshot")
+	twin, err := p.Snapshots().Fork(r.ctx, base, cove.ForkRequest{})
+	r.must(err, "fork")
+	spec.Snapshot = saved.ID
+	for _, id := range []cove.ID{twin.ID, r.session(p, spec).ID} {
+		err := p.Files(id).Write(r.ctx, "second", strings.NewReader(strings.Repeat("y", 150<<10)), 0o644)
+		wantReason(t, err, cove.Exhausted, cove.ReasonWorkspaceFull)
+		r.write(p, id, "second", strings.Repeat("y", 90<<10))
+		_, err = p.Sessions().Stop(r.ctx, id)
+		r.must(err, "stop")
+		_, err = p.Sessions().Start(r.ctx, id)
+		r.must(err, "start")
+		same(t, "the files of a session that began with others", len(r.read(p, id, "first"))+len(r.read(p, id, "second")), 240<<10)
+		r.closeNow(p, id)
+	}
+	spec.Workspace.Size = 128 * cove.KiB
+	_, err = p.Sessions().Open(r.ctx, cove.OpenRequest{Spec: spec})
+	wantReason(t, err, cove.Exhausted, cove.ReasonWorkspaceFull)
+	if text := cove.MessageOf(err); !strings.Contains(text, "workspace.size_mb: ") || cove.RemedyOf(err) == "" {
+		t.Errorf("a snapshot that is too large is refused with %q", text)
+	}
 }

@@ -118,8 +118,8 @@ func Evict(ctx context.Context, dir string) error {
 }
 
 // Launch starts a keeper for a directory from an executable that calls [Main]
-// when its argv[0] is [Name], and connects to it.
-func Launch(ctx context.Context, dir, executable string, env []string) (*Client, error) {
+// when its argv[0] is [Name], and connects to it. The arguments are dir and args.
+func Launch(ctx context.Context, dir, executable string, env []string, args ...string) (*Client, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, err
@@ -129,7 +129,7 @@ func Launch(ctx context.Context, dir, executable string, env []string) (*Client,
 		return nil, os.NewSyscallError("socketpair", err)
 	}
 	theirs := os.NewFile(uintptr(fds[1]), "keeper")
-	exited, err := start(dir, executable, env, theirs)
+	exited, err := start(executable, append([]string{Name, dir}, args...), env, theirs)
 	err = errors.Join(err, theirs.Close())
 	if err != nil {
 		return nil, errors.Join(err, unix.Close(fds[0]))
@@ -147,13 +147,13 @@ func Launch(ctx context.Context, dir, executable string, env []string) (*Client,
 	return c, nil
 }
 
-func start(dir, executable string, env []string, link *os.File) (<-chan struct{}, error) {
+func start(executable string, argv, env []string, link *os.File) (<-chan struct{}, error) {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = null.Close() }()
-	p, err := os.StartProcess(executable, []string{Name, dir}, &os.ProcAttr{
+	p, err := os.StartProcess(executable, argv, &os.ProcAttr{
 		Dir: "/", Env: env, Files: []*os.File{null, null, null, link},
 		// What is typed at the server's terminal is not for it.
 		Sys: &syscall.SysProcAttr{Setsid: true},

@@ -221,7 +221,7 @@ func (s *server) waits(tick <-chan time.Time) bool {
 		return false
 	case <-tick:
 	}
-	if now, err := os.Lstat(address(s.place).Name); err == nil && os.SameFile(s.socket, now) {
+	if s.reachable() {
 		return true
 	}
 	select {
@@ -230,6 +230,12 @@ func (s *server) waits(tick <-chan time.Time) bool {
 	default:
 		return true
 	}
+}
+
+// reachable reports whether the socket is still where the next server looks for it.
+func (s *server) reachable() bool {
+	now, err := os.Lstat(address(s.place).Name)
+	return err == nil && os.SameFile(s.socket, now)
 }
 
 func (s *server) close() {
@@ -349,6 +355,9 @@ func (s *server) take() bool {
 }
 
 func (s *server) giveBack() {
+	if !s.reachable() {
+		s.end() // there will be no other server
+	}
 	<-s.daemon
 	s.idle.Reset(idleTime.long())
 }

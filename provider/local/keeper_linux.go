@@ -168,7 +168,7 @@ func (h *hostSide) keeper(ctx context.Context) (*keeper.Client, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keeperPatience)
 	defer cancel()
-	c, err := keeper.Launch(ctx, h.cfg.Dir, guest.Self, keeperEnv())
+	c, err := keeper.Launch(ctx, h.cfg.Dir, guest.Self, keeperEnv(), groupName(h.cfg.Dir), h.cfg.Around)
 	if err != nil {
 		return nil, cove.Wrap(cove.Unavailable, err, "the keeper of sandboxes cannot be started in %s: %s", h.cfg.Dir, err).
 			Remedy("end what is left of another one: keeper.lock there has its process id")

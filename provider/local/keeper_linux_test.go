@@ -24,7 +24,7 @@ import (
 
 // TestKeeperUser runs tests of keepers once more, as an ordinary user.
 func TestKeeperUser(t *testing.T) {
-	linuxtest.Again(t, "^(TestDiskBeyondARestart|TestKeptBeyondAKill|TestKeeperKilled|TestAllKilled|TestNobodyAnswers)$")
+	linuxtest.Again(t, "^(TestDiskBeyondARestart|TestKeptBeyondAKill|TestKeeperKilled|TestAllKilled|TestNobodyAnswers|TestKeeperOfARemovedDirectory)$")
 }
 
 // keeping is a configuration with a keeper.

@@ -27,10 +27,12 @@ func Main() {
 	case fence.Name:
 		os.Exit(fence.Main(fence.DefaultFD))
 	case keeper.Name:
-		if len(os.Args) == 2 {
-			os.Exit(keeper.Main(keeper.DefaultFD, os.Args[1]))
+		if len(os.Args) != 4 {
+			os.Exit(1)
 		}
-		os.Exit(1)
+		code := keeper.Main(keeper.DefaultFD, os.Args[1])
+		clearGroups(os.Args[1], os.Args[2], os.Args[3])
+		os.Exit(code)
 	}
 	answers.Store(true)
 }

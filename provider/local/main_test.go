@@ -20,6 +20,6 @@ func TestMain(m *testing.M) {
 	local.HurryAgents()
 	linuxtest.Main(m, map[string]linuxtest.Func{
 		"tests": linuxtest.Tests, "becomes": becomes, "poor": poor, "crash": crash, "kept": kept, "stacked": stacked, "paused": pausedBox, "unsaved": unsaved, "reaches": reaches, "stranger": stranger, "submount": submount,
-		"settings": settings,
+		"settings": settings, "abandoned": abandoned,
 	})
 }

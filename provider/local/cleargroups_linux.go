@@ -1,0 +1,32 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"os"
+
+	"github.com/cove-sandbox/cove/internal/linux/cgroup"
+)
+
+// clearGroups removes the control groups of a provider whose directory was removed: no
+// server will look for them there. Its keeper does this when it ends, and its sandboxes
+// end with it. While the directory exists, or is there again, the next server does it.
+func clearGroups(dir, name, around string) {
+	if _, err := os.Lstat(dir); !errors.Is(err, os.ErrNotExist) {
+		return
+	}
+	groups, err := cgroup.Open(cgroup.Config{Name: name, Around: around})
+	if err != nil {
+		return // there are none
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	names, _ := groups.List()
+	for _, name := range names {
+		if g, err := groups.Group(name); err == nil {
+			_ = g.Kill(ctx)   // what is left of a sandbox
+			_ = g.Remove(ctx) // nobody is there to be told of what stays
+		}
+	}
+	_ = groups.Close()
+}
