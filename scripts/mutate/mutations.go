@@ -51,6 +51,11 @@ var mutations = []mutation{
 		"./provider/local", "TestMemoryIsOneNumber",
 	},
 	{
+		"the files that a fork begins with, in its bounds", "provider/local/share_linux.go",
+		"Size: max(1, s.bounds.Size-s.shared.Size), Files: s.bounds.Files - s.shared.Files + extra", "Size: s.bounds.Size, Files: s.bounds.Files + extra",
+		"./provider/local", "TestLayersLimitsTogether",
+	},
+	{
 		"the bound on the memory of all sandboxes together", "internal/linux/cgroup/settle_linux.go",
 		"if most == 0 || !h.has(\"memory\") {", "if true {",
 		"./internal/linux/cgroup", "TestBoundOfAll",
