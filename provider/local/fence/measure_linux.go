@@ -2,6 +2,7 @@ package fence
 
 import (
 	"path"
+	"slices"
 
 	"golang.org/x/sys/unix"
 )
@@ -46,66 +47,68 @@ func (t Tools) measure(j *Job, stores []int) (Done, error) {
 	return m.done, nil
 }
 
+// merged is one directory of the merged tree, as far as its layers were read.
+type merged struct {
+	hidden map[string]bool // names that say all themselves
+	parts  map[string]int  // where the other names are in dirs
+	dirs   []spot
+}
+
 // directory counts what is in one directory, and returns the directories in it of
 // which a layer that is counted has a part.
-func (m *measurer) directory(s spot) (dirs []spot, err error) {
+func (m *measurer) directory(s spot) ([]spot, error) {
 	if len(s.path) > longest {
 		return nil, tooLong("measure", s.path)
 	}
-	open := make([]int, 0, len(s.layers))
-	defer func() { closeAll(open) }()
-	hidden := map[string]bool{} // names that the layers so far say all of
-	parts := map[string]int{}   // where the other names are in dirs
+	d := &merged{hidden: map[string]bool{}, parts: map[string]int{}}
 	for i, layer := range s.layers {
 		fd, all, err := list(m.layers[layer], s.path)
 		if err != nil {
 			return nil, err
 		}
-		if fd < 0 {
-			continue
-		}
-		open = append(open, fd)
 		for _, n := range all {
-			if hidden[n] {
-				continue
-			}
-			st, ok, err := look(fd, n)
-			if err != nil {
-				return nil, err
-			}
-			if !ok {
-				continue
-			}
-			at, again := parts[n]
-			if !isDir(&st) {
-				hidden[n] = true
-				if !again && !isWhiteout(&st) && layer >= m.over {
-					m.count(&st)
-				}
-				continue
-			}
-			if !again {
-				at = len(dirs)
-				parts[n] = at
-				dirs = append(dirs, spot{path: path.Join(s.path, n)})
-				if layer >= m.over {
-					m.count(&st)
-				}
-			}
-			dirs[at].layers = append(dirs[at].layers, layer)
-			if i < len(s.layers)-1 {
-				opaque, err := m.t.isOpaque(fd, n)
-				hidden[n] = err == nil && opaque // one that goes this very moment hides nothing yet
+			if err = m.name(d, s.path, n, fd, layer, i == len(s.layers)-1); err != nil {
+				break
 			}
 		}
-	}
-	counted := dirs[:0]
-	for _, d := range dirs {
-		if d.layers[len(d.layers)-1] >= m.over {
-			counted = append(counted, d)
+		if fd >= 0 {
+			_ = unix.Close(fd)
+		}
+		if err != nil {
+			return nil, err
 		}
 	}
-	return counted, nil
+	return slices.DeleteFunc(d.dirs, func(s spot) bool { return s.layers[len(s.layers)-1] < m.over }), nil
+}
+
+// name counts a name of a layer in a directory, unless a layer above it has it.
+func (m *measurer) name(d *merged, dir, n string, fd, layer int, last bool) error {
+	if d.hidden[n] {
+		return nil
+	}
+	st, ok, err := look(fd, n)
+	if err != nil || !ok {
+		return err
+	}
+	at, again := d.parts[n]
+	if !again && !isWhiteout(&st) && layer >= m.over {
+		m.count(&st)
+	}
+	if !isDir(&st) {
+		d.hidden[n] = true
+		return nil
+	}
+	if !again {
+		at = len(d.dirs)
+		d.parts[n] = at
+		d.dirs = append(d.dirs, spot{path: path.Join(dir, n)})
+	}
+	d.dirs[at].layers = append(d.dirs[at].layers, layer)
+	if !last {
+		opaque, err := m.t.isOpaque(fd, n)
+		d.hidden[n] = err == nil && opaque // one that goes this very moment hides nothing yet
+	}
+	return nil
 }
 
 // count counts a file. One with several names takes its bytes once, and each name of it
