@@ -24,6 +24,9 @@ func (e *Engine) restoreEnlarged(ctx context.Context, l *lease, provider cove.Pr
 		s := l.view()
 		asked, w := s.Spec.Workspace, enlarged(s.Spec.Workspace, need)
 		s.Spec.Workspace = w
+		if w.Kind != cove.WorkspaceDisk && s.Spec.Resources.Memory > 0 {
+			s.Spec.Resources.Memory += w.Size - asked.Size // programs have as much as before
+		}
 		sandbox, err := e.makeSandbox(ctx, l, provider, s)
 		if err != nil {
 			return nil, cove.Wrap(cove.CodeOf(err), errors.Join(err, full),

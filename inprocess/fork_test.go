@@ -1,11 +1,17 @@
 package inprocess_test
 
 import (
+	"bytes"
+	"errors"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/inprocess"
 	"github.com/cove-sandbox/cove/platformtest"
+	"github.com/cove-sandbox/cove/store/sqlite"
 )
 
 // TestFullForkComesBack: a fork of a real sandbox is filled up, stopped because somebody
@@ -63,5 +69,58 @@ func TestFullForkComesBack(t *testing.T) {
 		if _, err := p.Sessions().Close(ctx, id, false); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// TestFilesBeyondTheMemoryComeBack: a session whose saved files take more than its
+// workspace and its memory may have is started with room for them.
+func TestFilesBeyondTheMemoryComeBack(t *testing.T) {
+	needLocal(t)
+	cfg := inprocess.Config{Home: filepath.Join(t.TempDir(), "home"), Provider: "local", Settings: settings()}
+	p := open(t, cfg)
+	ctx := t.Context()
+	s, err := p.Sessions().Open(ctx, cove.OpenRequest{Spec: cove.Spec{
+		Workspace: cove.Workspace{Size: 48 * cove.MiB}, Resources: cove.Resources{Memory: 128 * cove.MiB},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const content = 40 << 20
+	if err := p.Files(s.ID).Write(ctx, "zeros", bytes.NewReader(make([]byte, content)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Sessions().Stop(ctx, s.ID); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	store, err := sqlite.Open(ctx, filepath.Join(cfg.Home, "cove.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec, err := store.GetSession(ctx, s.ID)
+	if err == nil {
+		rec.Spec.Workspace.Size, rec.Spec.Resources.Memory = cove.MiB, 32*cove.MiB
+		err = store.PutSession(ctx, rec)
+	}
+	if err := errors.Join(err, store.Close()); err != nil {
+		t.Fatal(err)
+	}
+	p = open(t, cfg)
+	defer func() {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if _, err := p.Sessions().Start(ctx, s.ID); err != nil {
+		t.Fatal(err)
+	}
+	x, err := p.Processes(s.ID).Exec(ctx, cove.ExecRequest{Line: "wc -c < zeros; echo more > more"})
+	if err != nil || string(x.Stdout.Data) != strconv.Itoa(content)+"\n" || x.ExitCode == 0 {
+		t.Errorf("the session says %+v, %v", x, err)
+	}
+	if _, err := p.Sessions().Close(ctx, s.ID, false); err != nil {
+		t.Error(err)
 	}
 }
