@@ -20,7 +20,9 @@
 // A server starts it when it is needed, in a session of its own, and it stays
 // for as long as it holds something or serves somebody. A lock on a file in the
 // directory makes sure that there is one. Signals of a terminal mean nothing to
-// it. When it dies, the kernel closes all that it held.
+// it. When it dies, the kernel closes all that it held. One whose socket was removed
+// cannot be reached by another server, and ends when it serves none; its program, package
+// local, then removes the control groups of what it held.
 //
 // # Messages
 //

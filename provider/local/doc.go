@@ -42,9 +42,10 @@
 // shared. If somebody does, a trial is refused and the others copy; the copy is
 // of one moment where programs can be frozen, and otherwise a file that is being
 // written to may be torn. A copy has the files of the workspace and nothing else
-// of the sandbox. Bounds are on what a sandbox writes itself: the files of the
-// snapshot that it was made from do not count, and what it changes or removes of
-// files that it shares still takes the room that it took.
+// of the sandbox. Bounds are on all files that a sandbox sees: what those that it
+// shares take is measured, and its own have the rest. Removing or replacing shared
+// files gives their room back when they are measured again, before a program starts
+// or a file call writes.
 //
 // # How long it lives
 //
