@@ -75,6 +75,7 @@ var allowed = map[string][]string{
 	"internal/pool":                {""},
 	"internal/preview":             {""},
 	"internal/rootfs":              {"", "internal/flock"},
+	"internal/recovery":            {""},
 	"internal/roster":              {""},
 	"internal/scope":               {""},
 	"internal/sdktest":             {},
@@ -146,7 +147,7 @@ var allowed = map[string][]string{
 	// daemon puts the parts together, cli is what people type.
 	"internal/daemon": {
 		"", "client", "engine", "provider/all", "provider/fake", "provider/providertest/escape", "store/memory", "store/redis", "store/sqlite",
-		"internal/analyze", "internal/archive", "internal/artifact", "internal/audit", "internal/auth", "internal/bucket", "internal/cluster", "internal/config", "internal/console", "internal/hostpath", "internal/httpapi", "internal/intake", "internal/kernel", "internal/measure", "internal/policy", "internal/preview",
+		"internal/analyze", "internal/archive", "internal/artifact", "internal/audit", "internal/auth", "internal/bucket", "internal/cluster", "internal/config", "internal/console", "internal/hostpath", "internal/httpapi", "internal/intake", "internal/kernel", "internal/measure", "internal/policy", "internal/preview", "internal/recovery",
 		"internal/chat", "internal/chat/openai", "internal/datarun", "internal/dataset", "internal/duckdb", "internal/duckexe", "internal/flock",
 		"internal/rootfs", "internal/rootfs/*", "internal/scope",
 		"internal/e2bapi", "internal/mcpserver", "internal/msbapi",

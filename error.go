@@ -50,6 +50,7 @@ const (
 	ReasonElsewhere        = "elsewhere"         // conflict or not_found: another node has it; only nodes say this to each other
 	ReasonFenced           = "fenced"            // unavailable: this node lost its lease
 	ReasonNoDirectory      = "no_directory"      // unavailable: what nodes share cannot be reached, or is being put together
+	ReasonRecovery         = "recovery"          // unavailable: the database does not know what is there; see cove recover
 	ReasonSessionStopped   = "session_stopped"   // conflict: start it first
 	ReasonSessionPaused    = "session_paused"    // conflict: resume it first
 	ReasonTrialOpen        = "trial_open"        // conflict: commit or discard it first

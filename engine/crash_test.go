@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -19,6 +20,7 @@ import (
 	"github.com/cove-sandbox/cove/internal/archive"
 	"github.com/cove-sandbox/cove/internal/audit"
 	"github.com/cove-sandbox/cove/internal/policy"
+	"github.com/cove-sandbox/cove/internal/recovery"
 	"github.com/cove-sandbox/cove/internal/volume"
 	"github.com/cove-sandbox/cove/provider/fake"
 	"github.com/cove-sandbox/cove/store/sqlite"
@@ -31,7 +33,7 @@ const crashDir = "COVE_TEST_CRASH_DIR"
 // provider, as the daemon has them.
 type server struct {
 	engine   *engine.Engine
-	store    *sqlite.Store
+	store    *recovery.Copies
 	journal  *audit.Journal
 	provider *fake.Provider
 	folders  *volume.Dir
@@ -50,7 +52,10 @@ func openServer(ctx context.Context, dir string, watch ...*stopper) (*server, er
 			return nil, err
 		}
 	}
-	if s.store, err = sqlite.Open(ctx, filepath.Join(dir, "cove.db")); err != nil {
+	database := filepath.Join(dir, "cove.db")
+	s.store, err = recovery.Open(ctx, filepath.Join(dir, "records"), func() (bool, error) { return sqlite.Empty(database) },
+		func(ctx context.Context) (cove.Store, error) { return sqlite.Open(ctx, database) }, slog.New(slog.DiscardHandler))
+	if err != nil {
 		return nil, err
 	}
 	if s.journal, err = audit.Open(audit.Config{Dir: filepath.Join(dir, "journal"), Node: "crash"}); err != nil {
@@ -78,11 +83,28 @@ func openServer(ctx context.Context, dir string, watch ...*stopper) (*server, er
 		Providers: []cove.Provider{s.provider}, Provider: "fake", Policy: rules,
 		Store: s.store, Journal: s.journal, Archives: archives, Folders: s.folders, Output: output, Node: "crash",
 	}
+	if err := nothingLost(ctx, s.store, cfg); err != nil {
+		return nil, err
+	}
 	for _, w := range watch {
 		w.watch(&cfg)
 	}
 	s.engine, err = engine.Open(ctx, cfg)
 	return s, err
+}
+
+// nothingLost demands that the database knows all that is there, as it does after
+// every crash.
+func nothingLost(ctx context.Context, store *recovery.Copies, cfg engine.Config) error {
+	site := recovery.Site{
+		Copies: store, Archives: cfg.Archives, Folders: cfg.Folders, Providers: cfg.Providers, Journal: cfg.Journal,
+		Spec: cfg.SpecFor, Logger: slog.New(slog.DiscardHandler),
+	}
+	items, err := site.Look(ctx)
+	if err == nil && len(items) > 0 {
+		err = fmt.Errorf("after a crash the database does not know %+v", items)
+	}
+	return err
 }
 
 func (s *server) close(t *testing.T) {

@@ -124,6 +124,18 @@ func (c Config) resources(s cove.Spec) cove.Resources {
 	return fill(s, cove.Spec{Resources: c.Flavors[s.Flavor]}).Resources
 }
 
+// SpecFor is the spec of a session that asked for nothing but its provider, "" for that
+// of the settings. It is for records that are made again of sessions about which no more
+// is known.
+func (c Config) SpecFor(provider string) cove.Spec {
+	c = c.withDefaults()
+	s := fill(cove.Spec{Provider: cmp.Or(provider, c.Provider)}, c.Defaults.Clone())
+	s.Resources = c.resources(s)
+	_ = fitWorkspace(&s, false) // only a size that was asked for can be refused
+	or(&s.Lifetime, defaultLifetime)
+	return s
+}
+
 // leftForPrograms is the part of a sandbox's memory that a workspace in it must leave.
 const leftForPrograms = 4
 

@@ -23,6 +23,7 @@ func (a *app) commands() []command {
 		{"login-link", operate, a.loginLinkCommand},
 		{"tenant", operate, a.tenantCommand},
 		{"node", operate, a.nodeCommand},
+		{"recover", operate, a.recoverCommand},
 		{"audit", operate, a.auditCommand},
 		{"version", operate, a.versionCommand},
 	}

@@ -27,7 +27,10 @@ type site struct {
 	node  string                                        // in the journal and in records
 	store func(ctx context.Context) (cove.Store, error) // opened after the journal
 	// join makes a node of what is assembled; nil where it is alone.
-	join    func(ctx context.Context, a *assembly, ec *engine.Config) error
+	join func(ctx context.Context, a *assembly, ec *engine.Config) error
+	// look compares the store with what is at the site before anything is changed there;
+	// nil where nothing outlives the process, and where others keep the records.
+	look    func(ctx context.Context, a *assembly, ec *engine.Config) error
 	spares  int    // sandboxes kept ready
 	version string // of this program; "" where nobody asks
 	logger  *slog.Logger
@@ -131,6 +134,11 @@ func assemble(ctx context.Context, cfg config.Config, at site) (_ *assembly, err
 	}
 	if err := a.openFiles(ctx, &ec, cfg, at); err != nil {
 		return nil, err
+	}
+	if at.look != nil {
+		if err := at.look(ctx, a, &ec); err != nil {
+			return nil, err
+		}
 	}
 	// Now, because it may have to wait for the host.
 	if err := ready(ctx, cfg, cfg.Fallback, list, at.logger); err != nil {

@@ -26,7 +26,6 @@ import (
 	"github.com/cove-sandbox/cove/internal/config"
 	"github.com/cove-sandbox/cove/internal/httpapi"
 	"github.com/cove-sandbox/cove/store/redis"
-	"github.com/cove-sandbox/cove/store/sqlite"
 )
 
 // clustered reports whether this server is one node of many.
@@ -58,11 +57,11 @@ func (s *server) openStore(ctx context.Context) (cove.Store, error) {
 		}
 		return s.watch.Store(s.remembered), nil
 	}
-	store, err := sqlite.Open(ctx, s.home.database())
+	copies, err := s.home.openRecords(ctx, s.Logger)
 	if err != nil {
 		return nil, err
 	}
-	s.remembered = auth.Remembering(store)
+	s.copies, s.remembered = copies, auth.Remembering(copies)
 	return s.watch.Store(s.remembered), nil
 }
 

@@ -3,6 +3,7 @@
 package daemon
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -86,25 +87,33 @@ func (h Home) greet(ctx context.Context) (wire.Health, error) {
 	var health wire.Health
 	ctx, cancel := context.WithTimeout(ctx, greetTime)
 	defer cancel()
+	return health, h.ask(ctx, http.MethodGet, "/health", nil, &health)
+}
+
+// ask sends a request to the socket and reads the JSON that comes back.
+func (h Home) ask(ctx context.Context, method, path string, body []byte, answer any) error {
 	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		var d net.Dialer
 		return d.DialContext(ctx, "unix", h.Socket())
 	}}
 	defer transport.CloseIdleConnections()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://cove/health", nil)
+	req, err := http.NewRequestWithContext(ctx, method, "http://cove"+path, bytes.NewReader(body))
 	if err != nil {
-		return health, err
+		return err
 	}
 	resp, err := transport.RoundTrip(req)
 	if err != nil {
-		return health, err
+		return err
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusOK {
-		return health, fmt.Errorf("health: %s", resp.Status)
+		return fmt.Errorf("%s: %s", strings.TrimPrefix(path, "/"), resp.Status)
 	}
-	return health, json.NewDecoder(io.LimitReader(resp.Body, 64<<10)).Decode(&health)
+	return json.NewDecoder(io.LimitReader(resp.Body, longestAnswer)).Decode(answer)
 }
+
+// longestAnswer bounds what a server says of itself, and of what it found.
+const longestAnswer = 64 << 20
 
 var errEnding = errors.New("the server is about to end")
 
@@ -112,7 +121,7 @@ var errEnding = errors.New("the server is about to end")
 // none is about to end, and another one can take its place.
 func (h Home) reach(ctx context.Context) (wire.Health, error) {
 	health, err := h.greet(ctx)
-	if err != nil || health.Status == wire.Healthy {
+	if err != nil || health.Status == wire.Healthy || health.Status == wire.Recovering {
 		return health, err
 	}
 	if who, served, err := h.WhoServes(); err == nil && served && who.OnDemand {

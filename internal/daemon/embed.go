@@ -10,8 +10,9 @@ import (
 	"time"
 
 	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/engine"
 	"github.com/cove-sandbox/cove/internal/config"
-	"github.com/cove-sandbox/cove/store/sqlite"
+	"github.com/cove-sandbox/cove/internal/recovery"
 )
 
 // Embedded is a platform in this process that has a COVE_HOME to itself, as a
@@ -42,9 +43,20 @@ func EmbedWith(ctx context.Context, cfg config.Config, keep bool, logger *slog.L
 	if err != nil {
 		return nil, err
 	}
+	var copies *recovery.Copies
 	parts, err := assemble(ctx, cfg, site{
 		dir: home.dir, node: cfg.NodeID, spares: cfg.Pool.Size, logger: logger, mortal: !keep, parts: own,
-		store: func(ctx context.Context) (cove.Store, error) { return sqlite.Open(ctx, home.database()) },
+		store: func(ctx context.Context) (_ cove.Store, err error) {
+			copies, err = home.openRecords(ctx, logger)
+			return copies, err
+		},
+		look: func(ctx context.Context, a *assembly, ec *engine.Config) error {
+			items, err := recoverySite(copies, a, ec, logger).Look(ctx)
+			if err == nil && len(items) > 0 {
+				err = inRecovery(items)
+			}
+			return err
+		},
 	})
 	if err == nil {
 		if err = l.say(Holder{PID: os.Getpid(), Started: time.Now().UTC()}); err != nil {

@@ -190,4 +190,5 @@ func (h Home) Log() string { return filepath.Join(h.dir, "daemon.log") }
 func (h Home) lockFile() string  { return filepath.Join(h.dir, "cove.lock") }
 func (h Home) spawnFile() string { return filepath.Join(h.dir, "cove.spawn") }
 func (h Home) database() string  { return filepath.Join(h.dir, "cove.db") }
+func (h Home) records() string   { return filepath.Join(h.dir, "records") }
 func (h Home) lanes() string     { return filepath.Join(h.dir, "oneshot") }

@@ -23,6 +23,7 @@ import (
 	"github.com/cove-sandbox/cove/internal/httpapi"
 	"github.com/cove-sandbox/cove/internal/intake"
 	"github.com/cove-sandbox/cove/internal/mcpserver"
+	"github.com/cove-sandbox/cove/internal/recovery"
 	"github.com/cove-sandbox/cove/internal/telemetry"
 	"github.com/cove-sandbox/cove/internal/ticket"
 	"github.com/cove-sandbox/cove/internal/wire"
@@ -92,7 +93,22 @@ func Serve(ctx context.Context, cfg config.Config, o Options) (err error) {
 			return homeError(home.dir, err)
 		}
 	}
-	s := &server{home: home, cfg: cfg, Options: o, traffic: newTraffic(), watch: auth.NewWatch(), listing: make(chan struct{}, 1), bodies: intake.New()}
+	for {
+		err := serveOnce(ctx, cfg, o, home, l)
+		switch {
+		case errors.Is(err, errDecided):
+			continue
+		case errors.Is(err, errUndecided):
+			return nil
+		}
+		return err
+	}
+}
+
+// serveOnce is Serve for who holds the lock, until the end or until an operator has
+// decided what becomes of what was found at the start.
+func serveOnce(ctx context.Context, cfg config.Config, o Options, home Home, l *lock) (err error) {
+	s := &server{home: home, lock: l, cfg: cfg, Options: o, traffic: newTraffic(), watch: auth.NewWatch(), listing: make(chan struct{}, 1), bodies: intake.New()}
 	if err := s.listen(ctx); err != nil {
 		return err
 	}
@@ -106,7 +122,7 @@ func Serve(ctx context.Context, cfg config.Config, o Options) (err error) {
 	defer s.endTelemetry(ctx)
 	s.parts, err = assemble(ctx, cfg, site{
 		dir: home.dir, node: cfg.NodeID, version: o.Version, spares: cfg.Pool.Size, logger: o.Logger, observer: s.telemetry, sign: s.sign, parts: o.Parts,
-		store: s.openStore, join: s.asNode,
+		store: s.openStore, join: s.asNode, look: s.look,
 	})
 	if err != nil {
 		return err
@@ -117,7 +133,7 @@ func Serve(ctx context.Context, cfg config.Config, o Options) (err error) {
 	if err := s.joinLinks(); err != nil {
 		return err
 	}
-	return s.run(ctx, l)
+	return s.run(ctx)
 }
 
 // server is one run of Serve.
@@ -125,8 +141,10 @@ type server struct {
 	Options
 
 	home    Home
+	lock    *lock // of the home
 	cfg     config.Config
 	parts   *assembly
+	copies  *recovery.Copies // nil in a cluster
 	traffic *traffic
 	watch   *auth.Watch
 	bodies  *intake.Budget // of all doors
@@ -218,14 +236,22 @@ func (s *server) address() string {
 	return "http://" + s.tcp.Addr().String()
 }
 
-func (s *server) run(ctx context.Context, l *lock) error {
+// say writes down who serves COVE_HOME, and where.
+func (s *server) say() error {
+	err := s.lock.say(Holder{PID: os.Getpid(), Address: s.address(), Version: s.Version, OnDemand: s.OnDemand, Started: time.Now().UTC()})
+	if err != nil {
+		return homeError(s.home.dir, err)
+	}
+	return nil
+}
+
+func (s *server) run(ctx context.Context) error {
 	created, err := auth.Bootstrap(ctx, s.parts.store, s.home.AdminKey())
 	if err != nil {
 		return err
 	}
-	err = l.say(Holder{PID: os.Getpid(), Address: s.address(), Version: s.Version, OnDemand: s.OnDemand, Started: time.Now().UTC()})
-	if err != nil {
-		return homeError(s.home.dir, err)
+	if err := s.say(); err != nil {
+		return err
 	}
 	base, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	cut := func() { end(ending()) }

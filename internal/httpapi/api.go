@@ -46,6 +46,19 @@ func New(cfg Config) http.Handler {
 	return a
 }
 
+// Refusing returns a handler that says how the server is to who asks that, and answers
+// everything else with why.
+func Refusing(cfg Config, why error) http.Handler {
+	a := &api{Config: cfg.withDefaults(), mux: http.NewServeMux()}
+	for _, r := range healthRoutes() {
+		if r.pattern == "/health" || r.pattern == "/api/v1/health" || r.pattern == "/ready" {
+			a.mux.Handle(r.pattern, dispatcher(map[string]route{r.method: r}))
+		}
+	}
+	a.mux.Handle("/", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { callOf(w).refuse(why) }))
+	return a
+}
+
 // saneID reports whether a caller's id for a request can stand in a log.
 func saneID(id string) bool {
 	bad := strings.ContainsFunc(id, func(c rune) bool {

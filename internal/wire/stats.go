@@ -89,5 +89,9 @@ type Health struct {
 	RedisConnected bool   `json:"redis_connected"`
 }
 
-// Healthy is the status of a server that takes requests.
-const Healthy = "healthy"
+// Healthy is the status of a server that takes requests, and Recovering that of one that
+// takes none until its operator decides what becomes of what it found.
+const (
+	Healthy    = "healthy"
+	Recovering = "recovery"
+)

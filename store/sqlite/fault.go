@@ -42,9 +42,9 @@ func meaning(code int) (words string, known bool) {
 	case sqlite3.SQLITE_READONLY:
 		return "the file or its directory is read-only; make both writable for the user that runs cove", true
 	case sqlite3.SQLITE_NOTADB:
-		return "it is not a database; move it away, or choose another path", true
+		return "it is not a database; restore it from a backup, or choose another path. " + withoutIt, true
 	case sqlite3.SQLITE_CORRUPT:
-		return "the database is damaged; restore it from a backup, or move it away to start afresh", true
+		return "the database is damaged; restore it from a backup. " + withoutIt, true
 	case sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM:
 		return "the file cannot be opened; make it and its directory readable and writable for the user that runs cove", true
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL:
@@ -56,6 +56,9 @@ func meaning(code int) (words string, known bool) {
 	}
 	return "", false
 }
+
+// withoutIt is how a server goes on whose database cannot be used.
+const withoutIt = "Where there is none, keep the file under another name, start the server and run cove recover, which makes records again of the sessions that it finds"
 
 // fileFault explains what the operating system said.
 func fileFault(path string, err error) error {

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"io/fs"
 	"net/url"
@@ -81,6 +82,50 @@ func open(ctx context.Context, path string, files fs.FS) (*Store, error) {
 	}
 	return s, nil
 }
+
+// Empty reports whether there is no database at path, or one in which nothing was ever
+// kept: Open makes a new one of it. It changes nothing.
+func Empty(path string) (bool, error) {
+	data := make([]byte, versionAt+4)
+	f, err := os.Open(path) //nolint:gosec // the operator's own path
+	if errors.Is(err, fs.ErrNotExist) {
+		return true, nil
+	}
+	if err != nil {
+		return false, fault(path, err)
+	}
+	n, err := f.ReadAt(data, 0)
+	if err := f.Close(); err != nil {
+		return false, fault(path, err)
+	}
+	if n == 0 {
+		return true, nil
+	}
+	if err != nil {
+		return false, nil //nolint:nilerr // it is no database; Open says so
+	}
+	return binary.BigEndian.Uint32(data[versionAt:]) == 0, nil
+}
+
+// SetAside keeps the log of a database that is gone, or that was emptied, from being read
+// into a new one or removed: it stays beside it under another name. Nobody else may be
+// opening the database.
+func SetAside(path string) error {
+	if info, err := os.Stat(path); err == nil && info.Size() > 0 {
+		return nil
+	}
+	log := path + "-wal"
+	if err := os.Rename(log, log+"."+string(cove.NewID())+".old"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fault(path, err)
+	}
+	if err := os.Remove(path + "-shm"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fault(path, err)
+	}
+	return nil
+}
+
+// versionAt is where SQLite's file has the schema version that [prepare] sets.
+const versionAt = 60
 
 // tighten keeps others from reading a database and its log. The files are not
 // opened for that: closing one would drop the locks that SQLite holds on it.

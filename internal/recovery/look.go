@@ -1,0 +1,291 @@
+package recovery
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/cove-sandbox/cove"
+)
+
+// Site is what is compared: the database with its copies, and what there is beside it.
+type Site struct {
+	Copies    *Copies
+	Archives  cove.Archives
+	Folders   cove.Folders // nil: there are no volumes
+	Providers []cove.Provider
+	Journal   cove.Journal
+	Node      string // in records that are made again; "" where a server is alone
+	// Spec is that of a session of which only the provider is known.
+	Spec func(provider string) cove.Spec
+	// Keep is how long a stopped session is kept that is taken up.
+	Keep   time.Duration
+	Logger *slog.Logger
+}
+
+// Look compares the database with the copies of its records, and with sandboxes,
+// archives and the journal where it was empty. It returns what the database does not
+// know, or knows in an older version only, and changes nothing then. Where that is
+// nothing it brings the copies up to date. A session of which nothing is left is lost,
+// and is told to the journal and the log; it is returned only beside others, or where
+// the database was empty.
+func (s *Site) Look(ctx context.Context) ([]Item, error) {
+	fresh, err := s.Copies.fresh()
+	if err != nil {
+		return nil, err
+	}
+	names, err := s.Copies.names()
+	if err != nil {
+		return nil, err
+	}
+	doubtful, err := s.newerSessions(ctx, names[Session])
+	if err != nil {
+		return nil, err
+	}
+	files, err := s.unknownFiles(ctx, names)
+	if err != nil {
+		return nil, err
+	}
+	if len(doubtful)+len(files) == 0 && !fresh {
+		return nil, s.refresh(ctx, names)
+	}
+	there, err := s.lookAround(ctx)
+	if err != nil {
+		return nil, err
+	}
+	items, err := s.judge(ctx, there, doubtful, fresh)
+	if err != nil {
+		return nil, err
+	}
+	lost := func(i Item) bool { return i.Left == Nothing }
+	if len(files) == 0 && (len(items) == 0 || !fresh && !slices.ContainsFunc(items, func(i Item) bool { return !lost(i) })) {
+		s.tellLost(ctx, items)
+		return nil, cmp.Or(s.refresh(ctx, names), s.Copies.settled())
+	}
+	slices.SortFunc(items, func(a, b Item) int { return cmp.Compare(a.ID, b.ID) })
+	return append(items, files...), nil
+}
+
+// newerSessions returns the copies that the database does not know, or knows in an
+// older version. A session that was still being made was nobody's yet.
+func (s *Site) newerSessions(ctx context.Context, ids []cove.ID) (map[cove.ID]*doubt, error) {
+	found := map[cove.ID]*doubt{}
+	for _, id := range ids {
+		known, err := s.Copies.GetSession(ctx, id)
+		if err != nil && cove.CodeOf(err) != cove.NotFound {
+			return nil, err
+		}
+		var rec cove.Session
+		readable := s.Copies.read(Session, id, &rec) && rec.ID == id
+		switch {
+		case known != nil && (!readable || known.Version >= rec.Version):
+		case readable && rec.State == cove.Creating:
+		case readable:
+			found[id] = &doubt{rec: &rec, older: known != nil}
+		default:
+			found[id] = &doubt{}
+		}
+	}
+	return found, nil
+}
+
+// doubt is a session that the database does not know well enough.
+type doubt struct {
+	rec   *cove.Session // nil: its copy cannot be read
+	older bool
+}
+
+// unknownFiles returns snapshots and volumes that the database does not know. Those
+// that were being made or removed are left where they are.
+func (s *Site) unknownFiles(ctx context.Context, names map[Kind][]cove.ID) (found []Item, err error) {
+	for _, id := range names[Snapshot] {
+		var rec cove.Snapshot
+		_, err := s.Copies.GetSnapshot(ctx, id)
+		if err != nil && cove.CodeOf(err) != cove.NotFound {
+			return nil, err
+		}
+		if err != nil && s.Copies.read(Snapshot, id, &rec) && !rec.Pending {
+			found = append(found, Item{
+				Kind: Snapshot, ID: id, Tenant: rec.Tenant, Name: rec.Name, Provider: rec.Provider, Template: rec.Template,
+				Left: Files, Source: FromCopy, snapshot: &rec,
+			})
+		}
+	}
+	for _, id := range names[Volume] {
+		var rec cove.SavedVolume
+		_, err := s.Copies.GetVolume(ctx, id)
+		if err != nil && cove.CodeOf(err) != cove.NotFound {
+			return nil, err
+		}
+		if err != nil && s.Copies.read(Volume, id, &rec) && !rec.Pending {
+			found = append(found, Item{Kind: Volume, ID: id, Tenant: rec.Tenant, Name: rec.Name, Left: Files, Source: FromCopy, volume: &rec})
+		}
+	}
+	return found, nil
+}
+
+// surroundings are the sandboxes and archives that there are.
+type surroundings struct {
+	archives  map[cove.ID]bool
+	sandboxes map[cove.ID]string // the provider of each
+	silent    map[string]bool    // providers that do not say
+}
+
+func (s *Site) lookAround(ctx context.Context) (*surroundings, error) {
+	there := &surroundings{archives: map[cove.ID]bool{}, sandboxes: map[cove.ID]string{}, silent: map[string]bool{}}
+	for id, err := range s.Archives.List(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		there.archives[id] = true
+	}
+	for _, p := range s.Providers {
+		listed, cancel := context.WithTimeout(ctx, listTime)
+		for id, err := range p.List(listed) {
+			if err != nil {
+				s.Logger.WarnContext(ctx, "a provider does not say which sandboxes it has", slog.String("provider", p.Name()), slog.Any("error", err))
+				there.silent[p.Name()] = true
+				break
+			}
+			there.sandboxes[id] = p.Name()
+		}
+		cancel()
+	}
+	return there, nil
+}
+
+// listTime bounds how long a provider may take to name its sandboxes.
+const listTime = 10 * time.Second
+
+// of returns what there is of a session.
+func (t *surroundings) of(rec *cove.Session) Left {
+	_, sandbox := t.sandboxes[rec.ID]
+	switch archive := t.archives[rec.ID]; {
+	case archive && (rec.State == cove.Stopped || !sandbox):
+		return Archive
+	case sandbox:
+		return Sandbox
+	case t.silent[rec.Provider]:
+		return Unknown
+	}
+	return Nothing
+}
+
+// judge makes items of what is doubtful. What has no copy that can be read is made from
+// the journal. In a database that was empty that is all that there is: archives, sandboxes
+// of sessions that the journal says have not ended, and such sessions of which nothing is
+// left. Where the journal knows of no session, it was lost as well, and each sandbox is
+// taken for that of one.
+func (s *Site) judge(ctx context.Context, there *surroundings, doubtful map[cove.ID]*doubt, fresh bool) (items []Item, err error) {
+	blind := map[cove.ID]bool{}
+	for id, d := range doubtful {
+		if d.rec == nil {
+			blind[id] = true
+			continue
+		}
+		item := sessionItem(d.rec, there.of(d.rec), FromCopy)
+		item.Older = d.older
+		items = append(items, item)
+	}
+	if len(blind) == 0 && !fresh {
+		return items, nil
+	}
+	open, any, err := fromJournal(ctx, s.Journal)
+	if err != nil {
+		return nil, err
+	}
+	if fresh {
+		maps.Copy(blind, there.archives) // whatever the journal says: what is in them was to be kept
+		for id := range open {
+			blind[id] = true
+		}
+		for id := range there.sandboxes {
+			blind[id] = blind[id] || !any
+		}
+	}
+	for id, wanted := range blind {
+		if d := doubtful[id]; !wanted || d != nil && d.rec != nil {
+			continue
+		}
+		if _, err := s.Copies.GetSession(ctx, id); cove.CodeOf(err) != cove.NotFound {
+			if err != nil {
+				return nil, err
+			}
+			continue // it was taken up before the server was stopped
+		}
+		rec, from := s.blank(id, there.sandboxes[id], open)
+		items = append(items, sessionItem(rec, there.of(rec), from))
+	}
+	return items, nil
+}
+
+// blank is the record of a session of which little is known.
+func (s *Site) blank(id cove.ID, provider string, open map[cove.ID]told) (*cove.Session, Source) {
+	said, ok := open[id]
+	from := FromJournal
+	if !ok {
+		from = FromNothing
+	}
+	now := time.Now()
+	spec := s.Spec(cmp.Or(provider, said.provider))
+	return &cove.Session{
+		ID: id, Tenant: cmp.Or(said.tenant, cove.DefaultTenant), Owner: cmp.Or(said.owner, "recovered"), Spec: spec, State: cove.Running,
+		Provider: spec.Provider, Node: s.Node, Memory: spec.Resources.Memory, CreatedAt: now, LastActivity: now, ExpiresAt: now.Add(spec.Idle),
+	}, from
+}
+
+// tellLost says of sessions that they are lost, and forgets their copies.
+func (s *Site) tellLost(ctx context.Context, lost []Item) {
+	for _, item := range lost {
+		s.Logger.WarnContext(ctx, "session lost: the database does not know it, and neither a sandbox nor an archive of it is left",
+			slog.String("session", string(item.ID)), slog.String("tenant", item.Tenant), slog.String("provider", item.Provider))
+		if err := s.note(ctx, "session.lost", "", item, "the database does not know it, and nothing of it is left"); err != nil {
+			s.Logger.ErrorContext(ctx, "the journal was not told of a lost session", slog.Any("error", err))
+		}
+		s.Copies.remove(ctx, item.Kind, item.ID)
+	}
+}
+
+// refresh brings the copies up to date with the database, which knows all of them.
+func (s *Site) refresh(ctx context.Context, names map[Kind][]cove.ID) error {
+	c := s.Copies
+	for rec, err := range c.Sessions(ctx, cove.SessionFilter{}) {
+		if err != nil {
+			return err
+		}
+		var old cove.Session
+		if !c.read(Session, rec.ID, &old) || old.Version < rec.Version {
+			c.write(ctx, Session, rec.ID, rec)
+		}
+	}
+	for rec, err := range c.Snapshots(ctx, cove.SnapshotFilter{}) {
+		if err != nil {
+			return err
+		}
+		if !slices.Contains(names[Snapshot], rec.ID) {
+			c.write(ctx, Snapshot, rec.ID, rec)
+		}
+	}
+	for rec, err := range c.Volumes(ctx, cove.VolumeFilter{}) {
+		if err != nil {
+			return err
+		}
+		if !slices.Contains(names[Volume], rec.ID) {
+			c.write(ctx, Volume, rec.ID, rec)
+		}
+	}
+	for _, id := range names[Session] {
+		rec, err := c.GetSession(ctx, id)
+		if cove.CodeOf(err) == cove.NotFound || err == nil && rec.State == cove.Ended {
+			c.remove(ctx, Session, id)
+			continue
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
