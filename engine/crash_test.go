@@ -97,7 +97,7 @@ func openServer(ctx context.Context, dir string, watch ...*stopper) (*server, er
 // every crash.
 func nothingLost(ctx context.Context, store *recovery.Copies, cfg engine.Config) error {
 	site := recovery.Site{
-		Copies: store, Archives: cfg.Archives, Folders: cfg.Folders, Providers: cfg.Providers, Journal: cfg.Journal,
+		Copies: store, Archives: cfg.Archives, Folders: cfg.Folders, Providers: cfg.Providers, Chosen: []string{cfg.Provider}, Journal: cfg.Journal,
 		Spec: cfg.SpecFor, Logger: slog.New(slog.DiscardHandler),
 	}
 	items, err := site.Look(ctx)

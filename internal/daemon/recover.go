@@ -33,14 +33,22 @@ func (h Home) openRecords(ctx context.Context, logger *slog.Logger) (*recovery.C
 		return nil, err
 	}
 	return recovery.Open(ctx, h.records(), func() (bool, error) { return sqlite.Empty(h.database()) },
-		func(ctx context.Context) (cove.Store, error) { return sqlite.Open(ctx, h.database()) }, logger)
+		func(ctx context.Context) (cove.Store, error) { return sqlite.Open(ctx, h.database()) }, orSilent(logger))
+}
+
+// orSilent is a logger where nobody gave one.
+func orSilent(logger *slog.Logger) *slog.Logger {
+	if logger == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return logger
 }
 
 // recoverySite is what is compared with the database.
 func recoverySite(copies *recovery.Copies, a *assembly, ec *engine.Config, logger *slog.Logger) *recovery.Site {
 	return &recovery.Site{
-		Copies: copies, Archives: ec.Archives, Folders: ec.Folders, Providers: ec.Providers, Journal: a.journal,
-		Spec: ec.SpecFor, Keep: ec.KeepPaused, Logger: logger,
+		Copies: copies, Archives: ec.Archives, Folders: ec.Folders, Providers: ec.Providers, Chosen: append([]string{ec.Provider}, ec.Fallback...), Journal: a.journal,
+		Spec: ec.SpecFor, Keep: ec.KeepPaused, Logger: orSilent(logger),
 	}
 }
 

@@ -82,20 +82,24 @@ func (s *Site) endForgotten(ctx context.Context, items []Item) error {
 	if err != nil {
 		return err
 	}
-	there, err := s.lookAround(ctx)
-	if err != nil {
-		return err
-	}
-	var gone []*cove.Session
+	var forgotten []*cove.Session
+	var providers []string
 	for rec, err := range s.Copies.Sessions(ctx, cove.SessionFilter{}) {
 		if err != nil {
 			return err
 		}
-		if there.of(rec) == Nothing && !slices.Contains(names[Session], rec.ID) {
-			gone = append(gone, rec)
+		if !slices.Contains(names[Session], rec.ID) {
+			forgotten, providers = append(forgotten, rec), append(providers, rec.Provider)
 		}
 	}
-	for _, rec := range gone {
+	there, err := s.lookAround(ctx, providers)
+	if err != nil {
+		return err
+	}
+	for _, rec := range forgotten {
+		if there.of(rec) != Nothing {
+			continue
+		}
 		rec.State, rec.Cause, rec.EndedAt = cove.Ended, cove.ReasonNodeLost, time.Now()
 		if err := s.Copies.PutSession(ctx, rec); err != nil {
 			return err

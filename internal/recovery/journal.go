@@ -8,29 +8,34 @@ import (
 	"github.com/cove-sandbox/cove"
 )
 
-// told is what the journal says of a session that was opened and has not ended.
-type told struct{ tenant, owner, provider string }
+// journaled is what the journal says of sessions.
+type journaled struct {
+	open map[cove.ID]opening // those that have not ended
+	any  bool                // whether any was ever opened
+}
+
+// opening is what the journal says of a session that was opened.
+type opening struct{ tenant, owner, provider string }
 
 // endings are the engine's own words for the end of a session.
 var endings = []string{"session.expired", "session.lost", "session.aborted", "session.overrun", "session.let_go", discarded}
 
-// fromJournal reads which sessions were opened and have not ended, and whether any
-// was ever opened.
-func fromJournal(ctx context.Context, j cove.Journal) (open map[cove.ID]told, any bool, err error) {
-	open = map[cove.ID]told{}
+// fromJournal reads which sessions were opened and have not ended.
+func fromJournal(ctx context.Context, j cove.Journal) (journaled, error) {
+	told := journaled{open: map[cove.ID]opening{}}
 	for e, err := range j.Events(ctx, cove.EventFilter{}) {
 		if err != nil {
-			return nil, false, err
+			return told, err
 		}
 		switch id := opened(&e); {
 		case id != "":
-			open[id], any = told{e.Tenant, e.Principal, e.Provider}, true
+			told.open[id], told.any = opening{e.Tenant, e.Principal, e.Provider}, true
 		case e.Kind == string(cove.SessionClose) && e.Phase == cove.AfterIt && e.Code == "",
 			e.Phase == cove.EngineNote && slices.Contains(endings, e.Kind):
-			delete(open, e.Session)
+			delete(told.open, e.Session)
 		}
 	}
-	return open, any, nil
+	return told, nil
 }
 
 // opened returns the session that a line says was opened, or "".

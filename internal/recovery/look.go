@@ -17,6 +17,7 @@ type Site struct {
 	Archives  cove.Archives
 	Folders   cove.Folders // nil: there are no volumes
 	Providers []cove.Provider
+	Chosen    []string // those that are asked for sandboxes; others are where a record names them
 	Journal   cove.Journal
 	Node      string // in records that are made again; "" where a server is alone
 	// Spec is that of a session of which only the provider is known.
@@ -52,11 +53,17 @@ func (s *Site) Look(ctx context.Context) ([]Item, error) {
 	if len(doubtful)+len(files) == 0 && !fresh {
 		return nil, s.refresh(ctx, names)
 	}
-	there, err := s.lookAround(ctx)
+	var told journaled
+	if fresh || slices.ContainsFunc(slices.Collect(maps.Values(doubtful)), func(d *doubt) bool { return d.rec == nil }) {
+		if told, err = fromJournal(ctx, s.Journal); err != nil {
+			return nil, err
+		}
+	}
+	there, err := s.lookAround(ctx, providersOf(doubtful, told))
 	if err != nil {
 		return nil, err
 	}
-	items, err := s.judge(ctx, there, doubtful, fresh)
+	items, err := s.judge(ctx, there, doubtful, told, fresh)
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +141,22 @@ type surroundings struct {
 	silent    map[string]bool    // providers that do not say
 }
 
-func (s *Site) lookAround(ctx context.Context) (*surroundings, error) {
+// providersOf are the providers that records and the journal name.
+func providersOf(doubtful map[cove.ID]*doubt, told journaled) (names []string) {
+	for _, d := range doubtful {
+		if d.rec != nil {
+			names = append(names, d.rec.Provider)
+		}
+	}
+	for _, said := range told.open {
+		names = append(names, said.provider)
+	}
+	return names
+}
+
+// lookAround lists the archives, and the sandboxes of providers that are chosen or
+// named. Others may be far away, and have nothing of this home.
+func (s *Site) lookAround(ctx context.Context, named []string) (*surroundings, error) {
 	there := &surroundings{archives: map[cove.ID]bool{}, sandboxes: map[cove.ID]string{}, silent: map[string]bool{}}
 	for id, err := range s.Archives.List(ctx) {
 		if err != nil {
@@ -143,6 +165,9 @@ func (s *Site) lookAround(ctx context.Context) (*surroundings, error) {
 		there.archives[id] = true
 	}
 	for _, p := range s.Providers {
+		if !slices.Contains(s.Chosen, p.Name()) && !slices.Contains(named, p.Name()) {
+			continue
+		}
 		listed, cancel := context.WithTimeout(ctx, listTime)
 		for id, err := range p.List(listed) {
 			if err != nil {
@@ -179,7 +204,7 @@ func (t *surroundings) of(rec *cove.Session) Left {
 // of sessions that the journal says have not ended, and such sessions of which nothing is
 // left. Where the journal knows of no session, it was lost as well, and each sandbox is
 // taken for that of one.
-func (s *Site) judge(ctx context.Context, there *surroundings, doubtful map[cove.ID]*doubt, fresh bool) (items []Item, err error) {
+func (s *Site) judge(ctx context.Context, there *surroundings, doubtful map[cove.ID]*doubt, told journaled, fresh bool) (items []Item, err error) {
 	blind := map[cove.ID]bool{}
 	for id, d := range doubtful {
 		if d.rec == nil {
@@ -190,20 +215,13 @@ func (s *Site) judge(ctx context.Context, there *surroundings, doubtful map[cove
 		item.Older = d.older
 		items = append(items, item)
 	}
-	if len(blind) == 0 && !fresh {
-		return items, nil
-	}
-	open, any, err := fromJournal(ctx, s.Journal)
-	if err != nil {
-		return nil, err
-	}
 	if fresh {
 		maps.Copy(blind, there.archives) // whatever the journal says: what is in them was to be kept
-		for id := range open {
+		for id := range told.open {
 			blind[id] = true
 		}
 		for id := range there.sandboxes {
-			blind[id] = blind[id] || !any
+			blind[id] = blind[id] || !told.any
 		}
 	}
 	for id, wanted := range blind {
@@ -216,14 +234,14 @@ func (s *Site) judge(ctx context.Context, there *surroundings, doubtful map[cove
 			}
 			continue // it was taken up before the server was stopped
 		}
-		rec, from := s.blank(id, there.sandboxes[id], open)
+		rec, from := s.blank(id, there.sandboxes[id], told.open)
 		items = append(items, sessionItem(rec, there.of(rec), from))
 	}
 	return items, nil
 }
 
 // blank is the record of a session of which little is known.
-func (s *Site) blank(id cove.ID, provider string, open map[cove.ID]told) (*cove.Session, Source) {
+func (s *Site) blank(id cove.ID, provider string, open map[cove.ID]opening) (*cove.Session, Source) {
 	said, ok := open[id]
 	from := FromJournal
 	if !ok {

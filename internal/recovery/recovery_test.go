@@ -1,0 +1,265 @@
+package recovery_test
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"iter"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/archive"
+	"github.com/cove-sandbox/cove/internal/audit"
+	"github.com/cove-sandbox/cove/internal/recovery"
+	"github.com/cove-sandbox/cove/provider/fake"
+	"github.com/cove-sandbox/cove/store/sqlite"
+	"github.com/cove-sandbox/cove/store/storetest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func open(t *testing.T, dir string) *recovery.Copies {
+	t.Helper()
+	path := filepath.Join(dir, "cove.db")
+	c, err := recovery.Open(t.Context(), filepath.Join(dir, "records"), func() (bool, error) { return sqlite.Empty(path) },
+		func(ctx context.Context) (cove.Store, error) { return sqlite.Open(ctx, path) }, slog.New(slog.DiscardHandler))
+	check(t, err)
+	return c
+}
+
+func TestCopiesAreAStore(t *testing.T) {
+	storetest.Run(t, func(t *testing.T) cove.Store { return open(t, t.TempDir()) })
+}
+
+func TestCopiesAreDurable(t *testing.T) {
+	storetest.RunDurable(t, func(t *testing.T, dir string) cove.Store { return open(t, dir) })
+}
+
+// rig is a home without a server.
+type rig struct {
+	*recovery.Site
+
+	dir string
+}
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	r := &rig{dir: t.TempDir()}
+	journal, err := audit.Open(audit.Config{Dir: filepath.Join(r.dir, "journal"), Node: "n"})
+	check(t, err)
+	archives, err := archive.Open(filepath.Join(r.dir, "archives"))
+	check(t, err)
+	check(t, os.Mkdir(filepath.Join(r.dir, "fake"), 0o700))
+	provider, err := fake.New(fake.Config{Dir: filepath.Join(r.dir, "fake")})
+	check(t, err)
+	r.Site = &recovery.Site{
+		Copies: open(t, r.dir), Archives: archives, Providers: []cove.Provider{provider}, Chosen: []string{"fake"}, Journal: journal, Keep: time.Hour,
+		Spec:   func(provider string) cove.Spec { return cove.Spec{Provider: provider, Template: "base", Idle: time.Hour} },
+		Logger: slog.New(slog.DiscardHandler),
+	}
+	t.Cleanup(func() {
+		for _, err := range []error{r.Copies.Close(), archives.Close(), provider.Close(), journal.Close()} {
+			if err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	if items := r.look(t); len(items) != 0 {
+		t.Fatalf("an empty home has %+v", items)
+	}
+	return r
+}
+
+func (r *rig) look(t *testing.T) []recovery.Item {
+	t.Helper()
+	items, err := r.Look(t.Context())
+	check(t, err)
+	return items
+}
+
+// put keeps the record of a session, with an archive if it is stopped.
+func (r *rig) put(t *testing.T, s *cove.Session) {
+	t.Helper()
+	if s.Tenant == "" {
+		s.Tenant = cove.DefaultTenant
+	}
+	check(t, r.Copies.PutSession(t.Context(), s))
+	if s.State == cove.Stopped {
+		_, err := r.Archives.Put(t.Context(), s.ID, strings.NewReader("files"))
+		check(t, err)
+	}
+}
+
+// lose replaces the database by an empty one, and the copies stay.
+func (r *rig) lose(t *testing.T) {
+	t.Helper()
+	check(t, r.Copies.Close())
+	check(t, os.Remove(filepath.Join(r.dir, "cove.db")))
+	r.Copies = open(t, r.dir)
+}
+
+func (r *rig) copyOf(id cove.ID) string {
+	return filepath.Join(r.dir, "records", "session-"+string(id)+".json")
+}
+
+func TestCopyFollowsItsRecord(t *testing.T) {
+	r := newRig(t)
+	s := &cove.Session{ID: cove.NewID(), State: cove.Running}
+	there := func() bool {
+		_, err := os.Stat(r.copyOf(s.ID))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Error(err)
+		}
+		return err == nil
+	}
+	r.put(t, s)
+	if info, err := os.Stat(r.copyOf(s.ID)); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the copy: %v, %v", info, err)
+	}
+	s.State = cove.Ended
+	r.put(t, s)
+	if there() {
+		t.Error("a session that ended has a copy")
+	}
+	s = &cove.Session{ID: cove.NewID(), State: cove.Creating}
+	r.put(t, s)
+	check(t, r.Copies.DeleteSession(t.Context(), s.ID))
+	if there() {
+		t.Error("a record that was removed has a copy")
+	}
+	// A record of a build that made no copies gets one, and a copy that is older is
+	// written again.
+	s = &cove.Session{ID: cove.NewID(), State: cove.Running}
+	r.put(t, s)
+	older, err := os.ReadFile(r.copyOf(s.ID))
+	check(t, err)
+	r.put(t, s)
+	for _, lose := range []func() error{func() error { return os.Remove(r.copyOf(s.ID)) }, func() error { return os.WriteFile(r.copyOf(s.ID), older, 0o600) }} {
+		check(t, lose())
+		if items := r.look(t); len(items) != 0 {
+			t.Errorf("found %+v", items)
+		}
+		if now, err := os.ReadFile(r.copyOf(s.ID)); err != nil || !strings.Contains(string(now), `"version":2`) {
+			t.Errorf("the copy has %s, %v", now, err)
+		}
+	}
+}
+
+// TestCopyThatCannotBeRead is what a power failure may leave of a file.
+func TestCopyThatCannotBeRead(t *testing.T) {
+	r := newRig(t)
+	s := &cove.Session{ID: cove.NewID(), State: cove.Stopped, Provider: "fake"}
+	e := &cove.Event{Kind: string(cove.SessionOpen), Phase: cove.AfterIt, Principal: "ann", Tenant: "hers", Session: s.ID, Provider: "fake"}
+	check(t, r.Journal.Append(t.Context(), e, true))
+	r.put(t, s)
+	check(t, os.Truncate(r.copyOf(s.ID), 0))
+	if items := r.look(t); len(items) != 0 {
+		t.Errorf("what the database knows is found: %+v", items)
+	}
+	r.lose(t)
+	check(t, os.Truncate(r.copyOf(s.ID), 0))
+	items := r.look(t)
+	if len(items) != 1 || items[0].Tenant != "hers" || items[0].Owner != "ann" || items[0].Left != recovery.Archive || items[0].Source != recovery.FromJournal {
+		t.Fatalf("found %+v", items)
+	}
+	_, err := r.TakeUp(t.Context(), "op")
+	check(t, err)
+	rec, err := r.Copies.GetSession(t.Context(), s.ID)
+	if err != nil || rec.State != cove.Stopped || !rec.Archived || rec.Tenant != "hers" || rec.Spec.Provider != "fake" || !rec.ExpiresAt.After(time.Now()) {
+		t.Errorf("the record is %+v, %v", rec, err)
+	}
+	if items := r.look(t); len(items) != 0 {
+		t.Errorf("found again: %+v", items)
+	}
+}
+
+// TestOlderDatabaseGivesUpTheName has a session that ended after the database was copied,
+// and whose user and thread another one has since.
+func TestOlderDatabaseGivesUpTheName(t *testing.T) {
+	r := newRig(t)
+	ended := &cove.Session{ID: cove.NewID(), State: cove.Running, Provider: "fake", Spec: cove.Spec{User: "ann"}}
+	r.put(t, ended)
+	check(t, os.Remove(r.copyOf(ended.ID)))
+	next := &cove.Session{ID: cove.NewID(), State: cove.Stopped, Provider: "fake", Spec: cove.Spec{User: "bob"}}
+	r.put(t, next)
+	data, err := os.ReadFile(r.copyOf(next.ID))
+	check(t, err)
+	check(t, r.Copies.DeleteSession(t.Context(), next.ID))
+	check(t, os.WriteFile(r.copyOf(next.ID), []byte(strings.Replace(string(data), "bob", "ann", 1)), 0o600))
+	if items := r.look(t); len(items) != 1 || items[0].ID != next.ID {
+		t.Fatalf("found %+v", items)
+	}
+	_, err = r.TakeUp(t.Context(), "op")
+	check(t, err)
+	was, err := r.Copies.GetSession(t.Context(), ended.ID)
+	if err != nil || was.State != cove.Ended || was.Cause != cove.ReasonNodeLost {
+		t.Errorf("the one that ended is %+v, %v", was, err)
+	}
+	if now, err := r.Copies.GetSession(t.Context(), next.ID); err != nil || now.State != cove.Stopped || now.Spec.User != "ann" {
+		t.Errorf("the other is %+v, %v", now, err)
+	}
+}
+
+// silent is a provider that does not say which sandboxes it has.
+type silent struct{ cove.Provider }
+
+func (silent) List(context.Context) iter.Seq2[cove.ID, error] {
+	return func(yield func(cove.ID, error) bool) {
+		yield("", cove.Errorf(cove.Unavailable, "the engine does not answer"))
+	}
+}
+
+// TestProviderThatDoesNotSay keeps a session for which nobody knows whether it lives.
+func TestProviderThatDoesNotSay(t *testing.T) {
+	r := newRig(t)
+	s := &cove.Session{ID: cove.NewID(), State: cove.Running, Provider: "fake"}
+	r.put(t, s)
+	r.Providers = []cove.Provider{silent{r.Providers[0]}}
+	r.lose(t)
+	if items := r.look(t); len(items) != 1 || items[0].Left != recovery.Unknown || items[0].State != cove.Running {
+		t.Fatalf("found %+v", items)
+	}
+	if _, err := os.Stat(r.copyOf(s.ID)); err != nil {
+		t.Error(err)
+	}
+	done, err := r.TakeUp(t.Context(), "op")
+	if rec, gerr := r.Copies.GetSession(t.Context(), s.ID); err != nil || len(done) != 1 || gerr != nil || rec.State != cove.Running {
+		t.Errorf("%+v, %v; %+v, %v", done, err, rec, gerr)
+	}
+}
+
+// TestHomeWithoutAnything has neither copies nor a journal that knows of a session:
+// archives are of the default tenant then.
+func TestHomeWithoutAnything(t *testing.T) {
+	r := newRig(t)
+	id := cove.NewID()
+	_, err := r.Archives.Put(t.Context(), id, strings.NewReader("files"))
+	check(t, err)
+	if items := r.look(t); len(items) != 0 { // an orphan of a crash, in a database that has been used
+		t.Errorf("found %+v", items)
+	}
+	r.lose(t)
+	items := r.look(t)
+	if len(items) != 1 || items[0].ID != id || items[0].Tenant != cove.DefaultTenant || items[0].Source != recovery.FromNothing {
+		t.Fatalf("found %+v", items)
+	}
+	r.Copies.Close() //nolint:errcheck // opened again below
+	r.Copies = open(t, r.dir)
+	if again := r.look(t); len(again) != 1 { // the new database is not empty any more
+		t.Errorf("after another start: %+v", again)
+	}
+}
