@@ -135,11 +135,6 @@ func assemble(ctx context.Context, cfg config.Config, at site) (_ *assembly, err
 	if err := a.openFiles(ctx, &ec, cfg, at); err != nil {
 		return nil, err
 	}
-	if at.look != nil {
-		if err := at.look(ctx, a, &ec); err != nil {
-			return nil, err
-		}
-	}
 	// Now, because it may have to wait for the host.
 	if err := ready(ctx, cfg, cfg.Fallback, list, at.logger); err != nil {
 		return nil, err
@@ -260,7 +255,8 @@ func buildable(cfg config.Config) error {
 	return nil
 }
 
-// openFiles makes places for what sessions leave: archives, output and volumes.
+// openFiles makes places for what sessions leave: archives, output and volumes, and has
+// what is there compared with the store.
 func (a *assembly) openFiles(ctx context.Context, ec *engine.Config, cfg config.Config, at site) error {
 	archives, err := a.openArchives(ctx, cfg, at)
 	if err != nil {
@@ -277,7 +273,10 @@ func (a *assembly) openFiles(ctx context.Context, ec *engine.Config, cfg config.
 			return err
 		}
 	}
-	return a.openFolders(ec, cfg, at)
+	if err := a.openFolders(ec, cfg, at); err != nil || at.look == nil {
+		return err
+	}
+	return at.look(ctx, a, ec)
 }
 
 // openFolders makes a place for volumes by name, and bounds what tenants keep, unless

@@ -72,7 +72,7 @@ func (s *server) look(ctx context.Context, a *assembly, ec *engine.Config) error
 		return err
 	}
 	why := inRecovery(items)
-	s.Logger.ErrorContext(ctx, "in recovery: "+cove.MessageOf(why), slog.String("home", s.home.dir), slog.String("remedy", cove.RemedyOf(why)))
+	s.Logger.ErrorContext(ctx, "in recovery", slog.Any("error", why), slog.String("home", s.home.dir), slog.String("remedy", cove.RemedyOf(why)))
 	for _, item := range items[:min(len(items), mostLogged)] {
 		s.Logger.ErrorContext(ctx, "found", slog.String("kind", string(item.Kind)), slog.String("id", string(item.ID)), slog.String("tenant", item.Tenant),
 			slog.String("name", item.Name), slog.String("provider", item.Provider), slog.String("left", string(item.Left)))

@@ -245,20 +245,21 @@ func TestLostDatabaseIsRecovered(t *testing.T) {
 				}
 			})
 			lose()
-			home, log, ready, end := recovering(t, cfg)
+			home, _, _, stop := recovering(t, cfg)
 			refusesAll(t, home, k)
 			report := order(t, cfg, daemon.RecoveryOrder{})
 			if found := states(report.Items); found[k.running] != "running sandbox" || found[k.stopped] != "stopped archive" || found[k.tenants] != "running sandbox" || len(report.Items) != 4 {
 				t.Errorf("found %+v", report.Items)
 			}
-			end() // and nothing has changed
-			home, log, ready, _ = recovering(t, cfg)
+			stop() // and nothing has changed
+			home, log, ready, end := recovering(t, cfg)
 			refusesAll(t, home, k)
 			if report = order(t, cfg, daemon.RecoveryOrder{TakeUp: true}); len(report.Items) != 4 || report.Left != 0 {
 				t.Errorf("taken up: %+v", report)
 			}
 			k.whole(t, <-ready)
-			if !strings.Contains(log.String(), "in recovery: ") || !strings.Contains(log.String(), "id="+string(k.running)) {
+			end()
+			if !strings.Contains(log.String(), `msg="in recovery"`) || !strings.Contains(log.String(), "id="+string(k.running)) {
 				t.Errorf("the log: %s", log)
 			}
 		})

@@ -19,6 +19,7 @@ import (
 	"github.com/cove-sandbox/cove/internal/audit"
 	"github.com/cove-sandbox/cove/internal/recovery"
 	"github.com/cove-sandbox/cove/provider/fake"
+	"github.com/cove-sandbox/cove/store/memory"
 	"github.com/cove-sandbox/cove/store/sqlite"
 	"github.com/cove-sandbox/cove/store/storetest"
 )
@@ -42,7 +43,12 @@ func open(t *testing.T, dir string) *recovery.Copies {
 }
 
 func TestCopiesAreAStore(t *testing.T) {
-	storetest.Run(t, func(t *testing.T) cove.Store { return open(t, t.TempDir()) })
+	storetest.Run(t, func(t *testing.T) cove.Store {
+		c, err := recovery.Open(t.Context(), filepath.Join(t.TempDir(), "records"), func() (bool, error) { return true, nil },
+			func(context.Context) (cove.Store, error) { return memory.New(), nil }, slog.New(slog.DiscardHandler))
+		check(t, err)
+		return c
+	})
 }
 
 func TestCopiesAreDurable(t *testing.T) {
@@ -68,7 +74,9 @@ func newRig(t *testing.T) *rig {
 	check(t, err)
 	r.Site = &recovery.Site{
 		Copies: open(t, r.dir), Archives: archives, Providers: []cove.Provider{provider}, Chosen: []string{"fake"}, Journal: journal, Keep: time.Hour,
-		Spec:   func(provider string) cove.Spec { return cove.Spec{Provider: provider, Template: "base", Idle: time.Hour} },
+		Spec: func(provider string) cove.Spec {
+			return cove.Spec{Provider: provider, Template: "base", Idle: time.Hour}
+		},
 		Logger: slog.New(slog.DiscardHandler),
 	}
 	t.Cleanup(func() {
@@ -257,9 +265,37 @@ func TestHomeWithoutAnything(t *testing.T) {
 	if len(items) != 1 || items[0].ID != id || items[0].Tenant != cove.DefaultTenant || items[0].Source != recovery.FromNothing {
 		t.Fatalf("found %+v", items)
 	}
-	r.Copies.Close() //nolint:errcheck // opened again below
+	check(t, r.Copies.Close())
 	r.Copies = open(t, r.dir)
 	if again := r.look(t); len(again) != 1 { // the new database is not empty any more
 		t.Errorf("after another start: %+v", again)
+	}
+}
+
+// TestJournalOfSessionsThatAreGone has an empty database and a journal of a session of
+// which nothing is left: it is told, and lost when the operator has seen it.
+func TestJournalOfSessionsThatAreGone(t *testing.T) {
+	r := newRig(t)
+	gone, closed := cove.NewID(), cove.NewID()
+	for _, e := range []cove.Event{
+		{Kind: string(cove.SessionOpen), Session: gone}, {Kind: string(cove.SessionOpen), Session: closed}, {Kind: string(cove.SessionClose), Session: closed},
+	} {
+		e.Phase, e.Tenant, e.Principal, e.Provider = cove.AfterIt, "hers", "ann", "fake"
+		check(t, r.Journal.Append(t.Context(), &e, true))
+	}
+	r.lose(t)
+	if items := r.look(t); len(items) != 1 || items[0].ID != gone || items[0].Tenant != "hers" || items[0].Left != recovery.Nothing {
+		t.Fatalf("found %+v", items)
+	}
+	_, err := r.TakeUp(t.Context(), "op")
+	check(t, err)
+	var told int
+	for e, err := range r.Journal.Events(t.Context(), cove.EventFilter{Kind: "session.lost", Session: gone}) {
+		if check(t, err); e.Tenant == "hers" {
+			told++
+		}
+	}
+	if items := r.look(t); told != 1 || len(items) != 0 {
+		t.Errorf("told %d times, found %+v", told, items)
 	}
 }

@@ -153,8 +153,18 @@ var mutations = []mutation{
 	},
 	{
 		"the checksum of an archive", "internal/archive/seal.go",
-		"if s.have != s.want {", "if false {",
+		"if s.have.of(s.of) != s.want {", "if false {",
 		"./internal/archive", "TestDamage",
+	},
+	{
+		"the session in the seal of an archive", "internal/archive/archive.go",
+		"case of != \"\" && of != id:", "case false:",
+		"./internal/archive", "TestArchiveOfAnotherSession",
+	},
+	{
+		"the comparison of the database with the copies of its records", "internal/daemon/serve.go",
+		"join: s.asNode, look: s.look,", "join: s.asNode,",
+		"./internal/daemon", "TestLostDatabaseIsRecovered",
 	},
 	{
 		"the sum of a line of the journal", "internal/audit/verify.go",
