@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 
@@ -152,11 +153,21 @@ func (c *Copies) write(ctx context.Context, kind Kind, id cove.ID, rec any) {
 		err = c.root.WriteFile(name+draftSuffix, data, 0o600)
 	}
 	if err == nil {
-		err = c.root.Rename(name+draftSuffix, name)
+		err = c.publish(name)
 	}
 	if err != nil {
 		c.logger.ErrorContext(ctx, "the copy of a record cannot be written; if the database is lost, it is not known from there", slog.String("record", name), slog.Any("error", err))
 	}
+}
+
+// publish gives a draft that is whole its name. The older copy goes first: some file
+// systems bring a file to the disk that replaces another, which takes milliseconds, and
+// the copy needs to outlive this process only.
+func (c *Copies) publish(name string) error {
+	if err := c.root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return c.root.Rename(name+draftSuffix, name)
 }
 
 func (c *Copies) remove(ctx context.Context, kind Kind, id cove.ID) {
@@ -170,27 +181,60 @@ func (c *Copies) remove(ctx context.Context, kind Kind, id cove.ID) {
 
 func fileOf(kind Kind, id cove.ID) string { return string(kind) + "-" + string(id) + copySuffix }
 
-// names lists the copies by kind, and removes drafts that a crash left.
+// names lists the copies by kind, once it has seen to the drafts that a crash left.
 func (c *Copies) names() (map[Kind][]cove.ID, error) {
-	entries, err := fs.ReadDir(c.root.FS(), ".")
+	if err := c.settleDrafts(); err != nil {
+		return nil, err
+	}
+	files, err := c.files()
 	if err != nil {
 		return nil, err
 	}
 	found := map[Kind][]cove.ID{}
-	for _, e := range entries {
-		if strings.HasSuffix(e.Name(), draftSuffix) {
-			if err := c.root.Remove(e.Name()); err != nil {
-				return nil, err
-			}
-			continue
-		}
-		name, ok := strings.CutSuffix(e.Name(), copySuffix)
+	for _, file := range files {
+		name, ok := strings.CutSuffix(file, copySuffix)
 		kind, id, dash := strings.Cut(name, "-")
 		if ok && dash && cove.ID(id).Valid() {
 			found[Kind(kind)] = append(found[Kind(kind)], cove.ID(id))
 		}
 	}
 	return found, nil
+}
+
+// settleDrafts publishes drafts that are whole and whose older copy was removed already,
+// and removes the others.
+func (c *Copies) settleDrafts() error {
+	files, err := c.files()
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		name, draft := strings.CutSuffix(file, draftSuffix)
+		if !draft {
+			continue
+		}
+		data, err := c.root.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		if slices.Contains(files, name) || !json.Valid(data) {
+			err = c.root.Remove(file)
+		} else {
+			err = c.root.Rename(file, name)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Copies) files() (names []string, err error) {
+	entries, err := fs.ReadDir(c.root.FS(), ".")
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names, err
 }
 
 // read reads a copy into rec. It reports whether the copy can be read.

@@ -299,3 +299,27 @@ func TestJournalOfSessionsThatAreGone(t *testing.T) {
 		t.Errorf("told %d times, found %+v", told, items)
 	}
 }
+
+// TestDraftsThatACrashLeft stops at each step of a write.
+func TestDraftsThatACrashLeft(t *testing.T) {
+	r := newRig(t)
+	s := &cove.Session{ID: cove.NewID(), State: cove.Stopped, Provider: "fake"}
+	r.put(t, s)
+	whole, err := os.ReadFile(r.copyOf(s.ID))
+	check(t, err)
+	draft := r.copyOf(s.ID) + ".draft"
+	for name, crash := range map[string]func(){
+		"while the draft was written":   func() { check(t, os.WriteFile(draft, whole[:10], 0o600)) },
+		"before the older copy went":    func() { check(t, os.WriteFile(draft, whole, 0o600)) },
+		"before the draft had its name": func() { check(t, os.Rename(r.copyOf(s.ID), draft)) },
+	} {
+		crash()
+		r.lose(t)
+		if items := r.look(t); len(items) != 1 || items[0].ID != s.ID || items[0].Source != recovery.FromCopy {
+			t.Errorf("%s: found %+v", name, items)
+		}
+		if _, err := os.Stat(draft); err == nil {
+			t.Errorf("%s: the draft is still there", name)
+		}
+	}
+}
