@@ -12,6 +12,9 @@ import (
 	"github.com/cove-sandbox/cove/internal/hostpath"
 )
 
+// KeepEnded is how long a session that has ended is remembered unless it is set.
+const KeepEnded = 24 * time.Hour
+
 // Config is what an Engine is made of. Providers, Provider, Policy, Store,
 // Journal, Archives and Output are required; every other zero value is a
 // default that is said beside it.
@@ -22,6 +25,9 @@ type Config struct {
 	Policy    cove.Policy
 	Policies  []string // the command policies that a session may name
 	Store     cove.Store
+	// Keeps reports whether the directory may have lost the record of a session of this
+	// node: what belongs to that is not removed though no session is known. nil: never.
+	Keeps func(cove.ID) bool
 	// Directory is the Store once more where other nodes have it, too; nil: nobody has.
 	Directory cove.Directory
 	Journal   cove.Journal
@@ -115,7 +121,7 @@ type Config struct {
 	StartTimeout time.Duration // for creating a sandbox; 0: 180 s
 	KeepStopped  time.Duration // how long a stopped session is kept; 0: 24 h
 	KeepPaused   time.Duration // how long one with a fixed end, or that says what happens at its end, is kept paused or stopped; 0: 30 days
-	KeepEnded    time.Duration // how long an ended one is remembered; 0: 24 h
+	KeepEnded    time.Duration // how long an ended one is remembered; 0: KeepEnded
 	KeepRuns     time.Duration // how long a run that has ended is remembered; 0: 24 h
 	MaxRuns      int           // those of one tenant that are; 0: 1000
 	KeepChats    time.Duration // how long a message of a chat is remembered; 0: 30 days
@@ -162,7 +168,7 @@ func (c Config) withDefaults() Config {
 	orInt(&c.StartTimeout, 180*time.Second)
 	orInt(&c.KeepStopped, 24*time.Hour)
 	orInt(&c.KeepPaused, 30*24*time.Hour)
-	orInt(&c.KeepEnded, 24*time.Hour)
+	orInt(&c.KeepEnded, KeepEnded)
 	orInt(&c.KeepRuns, 24*time.Hour)
 	orInt(&c.MaxRuns, 1000)
 	orInt(&c.KeepChats, 30*24*time.Hour)

@@ -81,6 +81,16 @@ func (e *Engine) insert(l *lease, s *cove.Session) {
 	}
 }
 
+// unname takes the user and thread from a session.
+func (e *Engine) unname(l *lease) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if k, ok := keyOf(l.view()); ok && e.keys[k] == l {
+		delete(e.keys, k)
+	}
+	l.change(func(s *cove.Session) { s.Spec.User, s.Spec.Thread = "", "" })
+}
+
 // forget takes a lease out of the table.
 func (e *Engine) forget(l *lease) {
 	s := l.view()

@@ -63,7 +63,7 @@ func (e *Engine) removeOrphansOf(ctx context.Context, p cove.Provider) (int64, e
 		if ctx.Err() != nil {
 			break
 		}
-		if e.rooms.has(id) || e.places.has(id) || e.owned(id, func(s *cove.Session) bool { return s.State != cove.Stopped }) {
+		if e.rooms.has(id) || e.places.has(id) || e.keeps(id) || e.owned(id, func(s *cove.Session) bool { return s.State != cove.Stopped }) {
 			continue
 		}
 		if err := p.Remove(ctx, id); err != nil {
@@ -75,6 +75,10 @@ func (e *Engine) removeOrphansOf(ctx context.Context, p cove.Provider) (int64, e
 	}
 	return n, failed
 }
+
+// keeps reports whether an id may be that of a session whose record the directory lost.
+// One that is in the table is there to be asked.
+func (e *Engine) keeps(id cove.ID) bool { return e.cfg.Keeps != nil && !e.Holds(id) && e.cfg.Keeps(id) }
 
 // owned reports whether a session in the table answers for an id.
 func (e *Engine) owned(id cove.ID, as func(*cove.Session) bool) bool {
@@ -100,7 +104,7 @@ func (e *Engine) removeArchives(ctx context.Context) (int64, error) {
 		ids = append(ids, id)
 	}
 	for _, id := range ids {
-		if e.owned(id, func(s *cove.Session) bool { return s.Archived }) {
+		if e.keeps(id) || e.owned(id, func(s *cove.Session) bool { return s.Archived }) {
 			continue
 		}
 		if err := e.cfg.Archives.Delete(ctx, id); err != nil {
@@ -148,7 +152,7 @@ func (e *Engine) removeOutputs() error {
 	var failed error
 	for _, entry := range entries {
 		session, _, _ := strings.Cut(entry.Name(), "-")
-		if !e.owned(cove.ID(session), func(*cove.Session) bool { return true }) {
+		if !e.keeps(cove.ID(session)) && !e.owned(cove.ID(session), func(*cove.Session) bool { return true }) {
 			failed = errors.Join(failed, e.removeOutput(entry.Name()))
 		}
 	}

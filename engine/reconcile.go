@@ -54,7 +54,16 @@ func (e *Engine) restoreSaved(ctx context.Context, l *lease) error {
 	if rec.State == cove.Ended || rec.State == cove.Creating && rec.Version == 0 {
 		return nil // it is on its way out, or not in the directory yet
 	}
-	if err := e.cfg.Directory.Restore(ctx, &rec); err != nil {
+	err := e.cfg.Directory.Restore(ctx, &rec)
+	if other, held := heldElsewhere(err); held && other != l.id {
+		// The directory lost this one, and another was opened for the same user and thread.
+		// Neither was given up: this one goes on under its id.
+		e.cfg.Logger.WarnContext(ctx, "another session has the user and thread of this one by now: it goes on without them, under its id", sessionAttr(l.id))
+		e.unname(l)
+		rec.Spec.User, rec.Spec.Thread = "", ""
+		err = e.cfg.Directory.Restore(ctx, &rec)
+	}
+	if err != nil {
 		return err
 	}
 	l.mu.Lock()

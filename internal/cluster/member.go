@@ -11,7 +11,7 @@ import (
 	"github.com/cove-sandbox/cove"
 )
 
-// Config is what makes a node. All but Region, Grace, Changed and Logger must be set.
+// Config is what makes a node. All but Region, Grace, Logger and the functions must be set.
 type Config struct {
 	Directory cove.Directory
 	Node      string
@@ -24,6 +24,9 @@ type Config struct {
 	Grace     time.Duration // how long the node may be away when it says so; 0: it is gone at once
 	// Changed is told of keys and tenants that any node changed. nil: nobody is.
 	Changed func(cove.Notice)
+	// Announce is called before an engine is opened with what the directory has of this
+	// node: it puts there what a directory that was begun anew has lost. nil: nothing.
+	Announce func(ctx context.Context) error
 	// Renewed is called when the directory knows again what this node has, after it was
 	// begun anew or this node's lease had run out. An error has it called again. nil:
 	// nobody is told.
@@ -89,14 +92,38 @@ func Join(ctx context.Context, cfg Config) (*Member, error) {
 	m.stop = stop
 	m.done.Go(func() { m.keep(life) })
 	m.done.Go(func() { m.follow(life) })
-	if wait := m.settling(); wait > 0 {
-		cfg.Logger.InfoContext(ctx, "the directory is new: waiting for other nodes to say what they have", slog.Duration("for", wait))
-		if err := pause(ctx, wait); err != nil {
-			m.end(ctx, 0)
-			return nil, err
-		}
+	if err := m.settle(ctx); err != nil {
+		m.end(ctx, 0)
+		return nil, err
 	}
 	return m, nil
+}
+
+// settle says what this node has, and waits until a directory that was begun anew has
+// been told by all others. If it is begun anew meanwhile, it does so again.
+func (m *Member) settle(ctx context.Context) error {
+	for told := ""; ; {
+		m.mu.Lock()
+		epoch := m.pulse.Epoch
+		m.mu.Unlock()
+		if epoch == told {
+			return nil
+		}
+		if m.cfg.Announce != nil {
+			if err := m.cfg.Announce(ctx); err != nil {
+				return err
+			}
+		}
+		told = epoch
+		wait := m.settling()
+		if wait <= 0 {
+			continue
+		}
+		m.cfg.Logger.InfoContext(ctx, "the directory is new: waiting for other nodes to say what they have", slog.Duration("for", wait))
+		if err := pause(ctx, wait); err != nil {
+			return err
+		}
+	}
 }
 
 // Serve lets callers in, now that there is an engine. When it returns, other nodes

@@ -20,6 +20,7 @@ import (
 	"github.com/cove-sandbox/cove/internal/audit"
 	"github.com/cove-sandbox/cove/internal/cluster"
 	"github.com/cove-sandbox/cove/internal/httpapi"
+	"github.com/cove-sandbox/cove/internal/noderecord"
 	"github.com/cove-sandbox/cove/internal/policy"
 	"github.com/cove-sandbox/cove/internal/volume"
 	"github.com/cove-sandbox/cove/platformtest"
@@ -69,6 +70,8 @@ type node struct {
 
 	redis     *redistest.Server
 	directory *redis.Store
+	records   *noderecord.Directory // the same, with copies on the node's disk
+	before    bool                  // the node was there before
 	link      *link // between the node and the directory
 	member    *cluster.Member
 	engine    *engine.Engine
@@ -95,13 +98,20 @@ func (n *node) open() error {
 		return err
 	}
 	n.link = &link{Store: n.directory}
+	n.records, err = noderecord.Open(noderecord.Config{
+		Directory: n.link, Node: n.name, Dir: filepath.Join(n.dir, "node-records"), Before: n.before, Remembered: engine.KeepEnded,
+	})
+	if err != nil {
+		return err
+	}
+	n.before = true
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
 	n.address = l.Addr().String()
 	n.member, err = cluster.Join(ctx, cluster.Config{
-		Directory: n.link, Node: n.name, Region: n.region, Regions: n.others, Address: n.address, Version: "test",
+		Directory: n.records, Announce: n.records.Announce, Renewed: n.records.Renew, Node: n.name, Region: n.region, Regions: n.others, Address: n.address, Version: "test",
 		Secret: n.secret, Lease: n.lease, Grace: time.Minute,
 	})
 	if err != nil {
@@ -160,7 +170,7 @@ func (n *node) openEngine(ctx context.Context) error {
 	o := n.o
 	n.engine, err = engine.Open(ctx, engine.Config{
 		Providers: []cove.Provider{provider}, Provider: provider.Name(), Policy: rules, Policies: rules.Profiles(),
-		Store: n.directory, Directory: n.directory, Cluster: n.member, Journal: journal, Archives: archives, Moving: n.moving,
+		Store: n.records, Directory: n.records, Keeps: n.records.Keeps, Cluster: n.member, Journal: journal, Archives: archives, Moving: n.moving,
 		Folders: folders, VolumeSize: o.VolumeSize, MaxVolumes: o.MaxVolumes, Output: output, Node: n.name,
 		Kernels: map[string]cove.Kernels{"": fake.Kernels{}}, Runners: map[string]cove.Runner{"": fake.Runner{}},
 		Datasets: fake.Datasets{}, Responder: fake.Responder{}, Analyzers: map[string]cove.Analyzer{"": fake.Analyzer{}},
@@ -195,7 +205,7 @@ func (l *link) Beat(ctx context.Context, n cove.Node) (cove.Pulse, error) {
 func (n *node) crash() {
 	n.must(n.shut[len(n.shut)-1]()) // the door
 	n.member.Crash()
-	n.must(n.directory.Close())
+	n.must(n.records.Close())
 	n.crashed = true
 }
 
@@ -219,7 +229,7 @@ func (n *node) close() {
 	for _, shut := range n.shut[:len(n.shut)-1] {
 		n.must(shut())
 	}
-	n.must(n.directory.Close())
+	n.must(n.records.Close())
 	n.member = nil
 }
 

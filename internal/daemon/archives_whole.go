@@ -39,7 +39,8 @@ func bucketOwner(cfg config.Config, at site) (string, error) {
 	if at.join != nil && cfg.Redis.URL != "" {
 		return "cluster", nil
 	}
-	return Home{at.dir}.instance()
+	id, _, err := Home{at.dir}.instance()
+	return id, err
 }
 
 // keepSwept sweeps at intervals, until it is ended.

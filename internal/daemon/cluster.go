@@ -25,6 +25,7 @@ import (
 	"github.com/cove-sandbox/cove/internal/cluster"
 	"github.com/cove-sandbox/cove/internal/config"
 	"github.com/cove-sandbox/cove/internal/httpapi"
+	"github.com/cove-sandbox/cove/internal/noderecord"
 	"github.com/cove-sandbox/cove/store/redis"
 )
 
@@ -72,7 +73,7 @@ func (s *server) join(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	instance, err := s.home.instance()
+	instance, before, err := s.home.instance()
 	if err != nil {
 		return err
 	}
@@ -80,13 +81,19 @@ func (s *server) join(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.directory, s.remembered = dir, auth.Remembering(dir) // before somebody tells of changes
-	s.member, err = cluster.Join(ctx, cluster.Config{
-		Directory: dir, Node: s.cfg.NodeID, Region: r.Region, Address: s.nodeDoor.Addr().String(), Version: s.Version, Secret: r.Secret.Reveal(),
-		Regions: regionsOf(s.cfg), Lease: r.Lease, Grace: r.Grace, Changed: s.changed, Renewed: s.renewed, Logger: s.Logger,
+	s.records, err = noderecord.Open(noderecord.Config{
+		Directory: dir, Node: s.cfg.NodeID, Dir: s.home.nodeRecords(), Before: before, Remembered: engine.KeepEnded, Logger: s.Logger,
 	})
 	if err != nil {
 		return errors.Join(err, dir.Close())
+	}
+	s.directory, s.remembered = s.records, auth.Remembering(s.records) // before somebody tells of changes
+	s.member, err = cluster.Join(ctx, cluster.Config{
+		Directory: s.records, Node: s.cfg.NodeID, Region: r.Region, Address: s.nodeDoor.Addr().String(), Version: s.Version, Secret: r.Secret.Reveal(),
+		Regions: regionsOf(s.cfg), Lease: r.Lease, Grace: r.Grace, Changed: s.changed, Announce: s.records.Announce, Renewed: s.renewed, Logger: s.Logger,
+	})
+	if err != nil {
+		return errors.Join(err, s.records.Close())
 	}
 	return nil
 }
@@ -104,6 +111,7 @@ func (s *server) asNode(ctx context.Context, a *assembly, ec *engine.Config) err
 	if err != nil {
 		return err
 	}
+	ec.Keeps = s.records.Keeps
 	ec.Directory, ec.Cluster, ec.Same = s.directory, s.member, func(request []byte) string {
 		mac := hmac.New(sha256.New, key)
 		_, _ = mac.Write(request) // never fails
@@ -113,21 +121,21 @@ func (s *server) asNode(ctx context.Context, a *assembly, ec *engine.Config) err
 }
 
 // instance is what tells this COVE_HOME from another one: whose node has the same
-// name, or whose archives are in the same bucket.
-func (h Home) instance() (string, error) {
+// name, or whose archives are in the same bucket; and whether it was there before.
+func (h Home) instance() (id string, before bool, err error) {
 	path := filepath.Join(h.dir, "node.id")
 	data, err := os.ReadFile(path) //nolint:gosec // in COVE_HOME
 	if err == nil && cove.ID(strings.TrimSpace(string(data))).Valid() {
-		return strings.TrimSpace(string(data)), nil
+		return strings.TrimSpace(string(data)), true, nil
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", homeError(h.dir, err)
+		return "", false, homeError(h.dir, err)
 	}
-	id := string(cove.NewID())
+	id = string(cove.NewID())
 	if err := os.WriteFile(path, []byte(id+"\n"), 0o600); err != nil {
-		return "", homeError(h.dir, err)
+		return "", false, homeError(h.dir, err)
 	}
-	return id, nil
+	return id, false, nil
 }
 
 // changed is told of a key or a tenant that some node changed.
@@ -202,6 +210,9 @@ func (s *server) renewed(ctx context.Context) error {
 		if err := s.directory.PutKey(ctx, k); err != nil && cove.CodeOf(err) != cove.Conflict {
 			return err
 		}
+	}
+	if err := s.records.Renew(ctx); err != nil {
+		return err
 	}
 	if e := s.serving.Load(); e != nil {
 		e.TenantChanged(ctx, "")

@@ -187,8 +187,9 @@ func (h Home) AdminKey() string { return filepath.Join(h.dir, "admin.key") }
 // Log returns the log file of a server that was started on demand.
 func (h Home) Log() string { return filepath.Join(h.dir, "daemon.log") }
 
-func (h Home) lockFile() string  { return filepath.Join(h.dir, "cove.lock") }
-func (h Home) spawnFile() string { return filepath.Join(h.dir, "cove.spawn") }
-func (h Home) database() string  { return filepath.Join(h.dir, "cove.db") }
-func (h Home) records() string   { return filepath.Join(h.dir, "records") }
-func (h Home) lanes() string     { return filepath.Join(h.dir, "oneshot") }
+func (h Home) lockFile() string    { return filepath.Join(h.dir, "cove.lock") }
+func (h Home) spawnFile() string   { return filepath.Join(h.dir, "cove.spawn") }
+func (h Home) database() string    { return filepath.Join(h.dir, "cove.db") }
+func (h Home) records() string     { return filepath.Join(h.dir, "records") }
+func (h Home) nodeRecords() string { return filepath.Join(h.dir, "node-records") }
+func (h Home) lanes() string       { return filepath.Join(h.dir, "oneshot") }

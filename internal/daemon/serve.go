@@ -23,6 +23,7 @@ import (
 	"github.com/cove-sandbox/cove/internal/httpapi"
 	"github.com/cove-sandbox/cove/internal/intake"
 	"github.com/cove-sandbox/cove/internal/mcpserver"
+	"github.com/cove-sandbox/cove/internal/noderecord"
 	"github.com/cove-sandbox/cove/internal/recovery"
 	"github.com/cove-sandbox/cove/internal/telemetry"
 	"github.com/cove-sandbox/cove/internal/ticket"
@@ -167,8 +168,9 @@ type server struct {
 
 	mcp *mcpserver.Handler // serves clients that have sessions of their own
 
-	nodeDoor   net.Listener // for other nodes; nil where there are none, as the next two
+	nodeDoor   net.Listener // for other nodes; nil where there are none, as the next three
 	directory  cove.Directory
+	records    *noderecord.Directory // the same, with what this node keeps of it
 	member     *cluster.Member
 	remembered *auth.Remembered
 	revokedMu  sync.Mutex

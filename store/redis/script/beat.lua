@@ -5,10 +5,10 @@ if held and string.match(held, '^%d+ (.*)$') ~= instance then return {'conflict'
 
 local time, server = now(), run()
 local epoch = call('HMGET', P .. 'epoch', 'run', 'id', 'began', 'settle')
+call('HSETNX', P .. 'epoch', 'origin', epoch[2] or name)
 if epoch[1] ~= server then
   epoch = {server, name, number(time), SETTLE}
   call('HSET', P .. 'epoch', 'run', server, 'id', name, 'began', epoch[3], 'settle', SETTLE)
-  call('HSETNX', P .. 'epoch', 'origin', name)
   -- The last tokens may be among what was lost: none is given twice.
   local least = math.max(time * 1000, tonumber(token))
   if tonumber(call('GET', P .. 'token') or 0) < least then call('SET', P .. 'token', number(least)) end
