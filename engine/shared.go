@@ -150,7 +150,7 @@ func (e *Engine) putOwn(ctx context.Context, rec *cove.Session) error {
 	kept, gerr := e.cfg.Store.GetSession(ctx, rec.ID)
 	switch {
 	case cove.CodeOf(gerr) == cove.NotFound:
-		return gone(&cove.Session{Cause: cove.ReasonNodeLost})
+		return e.putLost(ctx, rec)
 	case gerr != nil:
 		return err
 	case kept.State == cove.Ended && rec.State == cove.Ended:
@@ -163,6 +163,17 @@ func (e *Engine) putOwn(ctx context.Context, rec *cove.Session) error {
 	}
 	rec.Version = kept.Version
 	return e.cfg.Store.PutSession(ctx, rec)
+}
+
+// putLost puts the record of a session of this node's that the directory lost: nobody
+// else removes one that has not ended. How many sandboxes there are the directory does not
+// know then, so a session that has one waits until all nodes have told it.
+func (e *Engine) putLost(ctx context.Context, rec *cove.Session) error {
+	if rec.State != cove.Stopped && rec.State != cove.Ended {
+		return cove.Errorf(cove.Unavailable, "the directory has lost the record of the session, and is being told of it").
+			Reason(cove.ReasonNoDirectory).With("retry_after", 2).Remedy("try again in a moment")
+	}
+	return e.cfg.Directory.Restore(ctx, rec)
 }
 
 // KeyRevoked ends what goes on for a key that another node revoked.

@@ -209,6 +209,51 @@ func TestRecordLostWhileAway(t *testing.T) {
 	}
 }
 
+// TestRecordLostBetweenBeats has Redis lose all after a node took its lease again and
+// before it told of its sessions. Nobody is told that they are lost, and what ends stays so.
+func TestRecordLostBetweenBeats(t *testing.T) {
+	a, _ := pair(t, func(n *node) { n.lease = time.Minute })
+	p := a.member.Here(somebody())
+	lose := func() {
+		a.redis.Flush()
+		_, err := a.directory.Beat(t.Context(), cove.Node{Address: a.address, State: cove.NodeReady})
+		a.must(err)
+	}
+	agree := func() {
+		a.must(a.member.BeatNow(t.Context()))
+		if _, err := a.engine.Reconcile(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	running, ended := open(t, p, cove.Spec{}), open(t, p, cove.Spec{})
+	say(t, p, running.ID, "echo here > file")
+	lose()
+	for range 300 { // some of them promise numbers, which the record has
+		if _, err := p.Processes(running.ID).Start(t.Context(), cove.ExecRequest{Line: "true"}); cove.CodeOf(err) == cove.NotFound {
+			t.Fatalf("a session that the directory lost: %v", err)
+		}
+	}
+	if s, err := p.Sessions().Stop(t.Context(), running.ID); err != nil || s.State != cove.Stopped {
+		t.Errorf("stop: %+v, %v", s, err)
+	}
+	if _, err := p.Sessions().Start(t.Context(), running.ID); cove.ReasonOf(err) != cove.ReasonNoDirectory || !waits(err) {
+		t.Errorf("start while bounds are not known: %v", err)
+	}
+	if _, err := p.Sessions().Close(t.Context(), ended.ID, false); err != nil {
+		t.Errorf("close: %v", err)
+	}
+	agree()
+	if s, err := p.Sessions().Get(t.Context(), running.ID); err != nil || s.State != cove.Stopped {
+		t.Errorf("then it is %+v, %v", s, err)
+	}
+	if _, err := p.Sessions().Get(t.Context(), ended.ID); cove.ReasonOf(err) != cove.ReasonSessionClosed {
+		t.Errorf("the one that was closed: %v", err)
+	}
+	if a.records.Keeps(ended.ID) {
+		t.Error("the one that was closed is told of at the next start")
+	}
+}
+
 // TestUserTakenMeanwhile has another session be opened for a user and thread after Redis
 // lost all and before the node of the first one is back. Both go on.
 func TestUserTakenMeanwhile(t *testing.T) {

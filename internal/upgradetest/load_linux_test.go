@@ -182,7 +182,9 @@ func (l *load) judge(what string, at *node, h *held, before moment, err error) {
 		l.tellLocked("%s asked at %s for a session of %q: %v", what, at.name, home, err)
 	case reason == cove.ReasonConnection && !before.down && !restarted(at.name):
 		l.tellLocked("%s breaks off at %s, which is not being restarted: %v", what, at.name, err)
-	case reason == cove.ReasonConnection || reason == cove.ReasonNodeAway || reason == cove.ReasonFenced || reason == cove.ReasonNoDirectory:
+	case reason == cove.ReasonOutcomeUnknown && (what == "read" || at.name == home):
+		l.tellLocked("%s asked at %s for a session of %q: nothing of it was handed on that changes something: %v", what, at.name, home, err)
+	case reason == cove.ReasonConnection || reason == cove.ReasonOutcomeUnknown || reason == cove.ReasonNodeAway || reason == cove.ReasonFenced || reason == cove.ReasonNoDirectory:
 	case strings.Contains(err.Error(), "the server is shutting down"):
 	default:
 		l.tellLocked("%s asked at %s for a session of %q: %q is no reason to refuse: %v", what, at.name, home, reason, err)
