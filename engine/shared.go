@@ -150,7 +150,9 @@ func (e *Engine) putOwn(ctx context.Context, rec *cove.Session) error {
 	kept, gerr := e.cfg.Store.GetSession(ctx, rec.ID)
 	switch {
 	case cove.CodeOf(gerr) == cove.NotFound:
-		return e.putLost(ctx, rec)
+		// The directory lost the record, and gets it back from this node within a lease.
+		return cove.Errorf(cove.Unavailable, "the directory was begun anew, and this node has not told it of the session yet").
+			Reason(cove.ReasonNoDirectory).With("retry_after", 2).Remedy("try again in a moment")
 	case gerr != nil:
 		return err
 	case kept.State == cove.Ended && rec.State == cove.Ended:
@@ -163,17 +165,6 @@ func (e *Engine) putOwn(ctx context.Context, rec *cove.Session) error {
 	}
 	rec.Version = kept.Version
 	return e.cfg.Store.PutSession(ctx, rec)
-}
-
-// putLost puts the record of a session of this node's that the directory lost: nobody
-// else removes one that has not ended. How many sandboxes there are the directory does not
-// know then, so a session that has one waits until all nodes have told it.
-func (e *Engine) putLost(ctx context.Context, rec *cove.Session) error {
-	if rec.State != cove.Stopped && rec.State != cove.Ended {
-		return cove.Errorf(cove.Unavailable, "the directory has lost the record of the session, and is being told of it").
-			Reason(cove.ReasonNoDirectory).With("retry_after", 2).Remedy("try again in a moment")
-	}
-	return e.cfg.Directory.Restore(ctx, rec)
 }
 
 // KeyRevoked ends what goes on for a key that another node revoked.
