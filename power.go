@@ -69,7 +69,8 @@ type Resumer interface {
 	// forgotten yet, ended ones included.
 	Kept(ctx context.Context) iter.Seq2[Kept, error]
 	// Resume returns a kept program as Start did. Its output is delivered to the
-	// writers of cmd from the first byte on; Argv, Dir, Env and TTY are not looked
+	// writers of cmd from the first byte on. A writer that has a method Skip(n int64)
+	// is told in its place how much was dropped of its stream. Argv, Dir, Env and TTY are not looked
 	// at. Stdin is read on from where it is. A Limits.Wall is counted from now.
 	Resume(ctx context.Context, keep string, cmd Command) (Process, error)
 	// Forget frees what is kept of a program, which is killed if it still runs.

@@ -21,7 +21,8 @@ type Holder interface {
 	// closed.
 	Look(ctx context.Context, keep string) (note []byte, in int, err error)
 	// Follow yields what was written, from the first byte on, until the program is
-	// finished and all of it was read.
+	// finished and all of it was read. A chunk without data stands for output that was
+	// dropped: its Offset is how many bytes of its stream.
 	Follow(ctx context.Context, keep string) iter.Seq2[cove.Chunk, error]
 	// Shut closes the holder's end of the input.
 	Shut(ctx context.Context, keep string) error

@@ -210,6 +210,12 @@ func (h inside) Follow(ctx context.Context, keep string) iter.Seq2[cove.Chunk, e
 		r := protocol.NewRecordReader(from)
 		for {
 			kind, data, err := r.Next()
+			if err == nil && kind == protocol.RecordLost {
+				if !yieldLost(data, yield) {
+					return
+				}
+				continue
+			}
 			c := cove.Chunk{Stream: cove.Stdout, Data: data}
 			switch {
 			case err != nil:
@@ -228,6 +234,21 @@ func (h inside) Follow(ctx context.Context, keep string) iter.Seq2[cove.Chunk, e
 			}
 		}
 	}
+}
+
+// yieldLost yields chunks that stand for output that was dropped.
+func yieldLost(data []byte, yield func(cove.Chunk, error) bool) bool {
+	lost, err := protocol.DecodeLost(data)
+	if err != nil {
+		yield(cove.Chunk{}, err)
+		return false
+	}
+	for stream, n := range map[cove.Stream]uint64{cove.Stdout: lost.Stdout, cove.Stderr: lost.Stderr} {
+		if n > 0 && !yield(cove.Chunk{Stream: stream, Offset: int64(n)}, nil) { //nolint:gosec // bounded
+			return false
+		}
+	}
+	return true
 }
 
 // Shut implements [Holder].

@@ -227,8 +227,13 @@ func (p *process) deliverAll(ctx context.Context, cmd cove.Command) error {
 		if c.Stream == cove.Stderr {
 			o = errs
 		}
-		if o.deliver(c.Data) != nil {
-			return nil // the caller wants no more
+		if len(c.Data) == 0 {
+			err = o.skip(c.Offset)
+		} else {
+			err = o.deliver(c.Data)
+		}
+		if err != nil {
+			return nil //nolint:nilerr // the caller wants no more
 		}
 	}
 	return nil

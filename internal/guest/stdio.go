@@ -140,6 +140,19 @@ func (o *output) deliver(b []byte) error {
 	return nil
 }
 
+// skip counts output that was dropped where it was kept, if the caller does.
+func (o *output) skip(n int64) error {
+	allowed, over := o.p.spend(int(n))
+	if to, ok := o.to.(interface{ Skip(n int64) }); ok {
+		to.Skip(int64(allowed))
+	}
+	if over {
+		o.p.end(cove.OutputLimit)
+		return errOutput
+	}
+	return nil
+}
+
 // spend takes from the output limit, and reports whether it did not suffice.
 func (p *process) spend(n int) (allowed int, over bool) {
 	if !p.limited {

@@ -23,6 +23,8 @@ const (
 	recordOut byte = iota + 1
 	recordErr
 	recordEnd
+	recordLostOut // in the place of the offset: how many bytes of stdout were dropped here
+	recordLostErr // the same of stderr
 )
 
 const (
@@ -74,8 +76,13 @@ func (p *program) serve(ctx context.Context, f *follower, to *os.File) {
 		_, _ = to.Read(make([]byte, 1)) // he says nothing; it is his end, or ours
 		f.cancel()
 	}()
-	for c, err := range p.log.Follow(ctx, f.at) {
-		if err != nil {
+	var failed error
+	list := p.log.Follow(ctx, f.at)
+	if f.at == 0 {
+		list = p.log.FollowAll(ctx, func(stdout, stderr int64) { failed = writeLost(to, stdout, stderr) })
+	}
+	for c, err := range list {
+		if err != nil || failed != nil {
 			return
 		}
 		stream := recordOut
@@ -88,6 +95,18 @@ func (p *program) serve(ctx context.Context, f *follower, to *os.File) {
 		p.move(f, c.Offset+int64(len(c.Data)))
 	}
 	_ = writeRecord(to, recordEnd, p.log.Total(), nil)
+}
+
+// writeLost writes how much of each stream is missing.
+func writeLost(to io.Writer, stdout, stderr int64) error {
+	var err error
+	if stdout > 0 {
+		err = writeRecord(to, recordLostOut, stdout, nil)
+	}
+	if stderr > 0 && err == nil {
+		err = writeRecord(to, recordLostErr, stderr, nil)
+	}
+	return err
 }
 
 func writeRecord(to io.Writer, kind byte, offset int64, data []byte) error {
@@ -161,6 +180,11 @@ func readRecord(in io.Reader) (cove.Chunk, error) {
 	switch {
 	case head[0] == recordEnd && size == 0:
 		return c, errEnd
+	case c.Offset > 0 && size == 0 && (head[0] == recordLostOut || head[0] == recordLostErr):
+		if head[0] == recordLostErr {
+			c.Stream = cove.Stderr
+		}
+		return c, nil
 	case head[0] == recordErr:
 		c.Stream = cove.Stderr
 	case head[0] != recordOut:

@@ -13,7 +13,11 @@ const marker = "... (output truncated)\n"
 type capture struct {
 	head []byte // the first bytes, at most a budget
 	tail []byte // once head is full: the newest bytes, at least the tail's part
+	cut  bool   // bytes between head and tail never came: either may be short
 }
+
+// skip notes that bytes come later than those that were missed.
+func (c *capture) skip() { c.cut, c.tail = true, nil }
 
 // parts divides a budget into head and tail, with room for the marker and the
 // newline that it may need.
@@ -23,7 +27,10 @@ func parts(budget int) (head, tail int) {
 }
 
 func (c *capture) add(p []byte, budget int) {
-	n := min(budget-len(c.head), len(p))
+	n := 0
+	if !c.cut {
+		n = min(budget-len(c.head), len(p))
+	}
 	c.head = append(c.head, p[:n]...)
 	p = p[n:]
 	if len(p) == 0 {
@@ -32,7 +39,9 @@ func (c *capture) add(p []byte, budget int) {
 	_, keep := parts(budget)
 	if c.tail == nil {
 		c.tail = make([]byte, 0, 2*keep)
-		c.tail = append(c.tail, c.head[len(c.head)-keep:]...)
+		if !c.cut {
+			c.tail = append(c.tail, c.head[len(c.head)-keep:]...)
+		}
 	}
 	p = p[max(0, len(p)-keep):]
 	if len(c.tail)+len(p) > cap(c.tail) {
@@ -43,13 +52,13 @@ func (c *capture) add(p []byte, budget int) {
 }
 
 func (c *capture) output(total int64, budget int) cove.Output {
-	o := cove.Output{Bytes: total, Truncated: total > int64(budget)}
+	o := cove.Output{Bytes: total, Truncated: c.cut || total > int64(budget)}
 	if !o.Truncated {
 		o.Data = append([]byte(nil), c.head...)
 		return o
 	}
 	h, t := parts(budget)
-	head, tail := trimEnd(c.head[:h]), trimStart(c.tail[len(c.tail)-t:])
+	head, tail := trimEnd(c.head[:min(h, len(c.head))]), trimStart(c.tail[max(0, len(c.tail)-t):])
 	o.Data = append(make([]byte, 0, budget), head...)
 	if n := len(head); n > 0 && head[n-1] != '\n' {
 		o.Data = append(o.Data, '\n')

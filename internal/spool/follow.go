@@ -18,8 +18,18 @@ const maxChunk = 64 << 10
 // An offset below 0 or above [Log.Total] is Invalid. When ctx ends, the last
 // thing yielded is its error; when the log is removed, NotFound.
 func (l *Log) Follow(ctx context.Context, offset int64) iter.Seq2[cove.Chunk, error] {
+	return l.follow(ctx, offset, nil)
+}
+
+// FollowAll is Follow from the first byte on. dropped is told how much of each stream
+// is missing before the next chunk.
+func (l *Log) FollowAll(ctx context.Context, dropped func(stdout, stderr int64)) iter.Seq2[cove.Chunk, error] {
+	return l.follow(ctx, 0, dropped)
+}
+
+func (l *Log) follow(ctx context.Context, offset int64, dropped func(stdout, stderr int64)) iter.Seq2[cove.Chunk, error] {
 	return func(yield func(cove.Chunk, error) bool) {
-		f := follower{reader: reader{log: l}, offset: offset}
+		f := follower{reader: reader{log: l}, offset: offset, dropped: dropped}
 		defer f.close()
 		err := f.check()
 		for err == nil {
@@ -44,6 +54,9 @@ type follower struct {
 	offset int64 // of the next byte
 	walk   walk  // its run
 	in     int64 // the offset of the block that walk is in, plus 1; 0 is none
+
+	dropped func(stdout, stderr int64) // nil where nobody asks
+	outs    int64                      // bytes of stdout before offset; right where somebody asks
 }
 
 func (f *follower) check() error {
@@ -106,7 +119,12 @@ func (f *follower) emit(ctx context.Context, b *block, yield func(cove.Chunk, er
 	if f.in != b.off+1 {
 		f.in, f.walk = b.off+1, walk{}
 	}
-	f.offset = max(f.offset, b.off)
+	if gap := b.off - f.offset; gap > 0 {
+		if f.dropped != nil {
+			f.dropped(b.outs-f.outs, gap-(b.outs-f.outs))
+		}
+		f.offset, f.outs = b.off, b.outs
+	}
 	for f.offset < b.end() {
 		if ctx.Err() != nil {
 			return true, ended(ctx)
@@ -125,6 +143,9 @@ func (f *follower) emit(ctx context.Context, b *block, yield func(cove.Chunk, er
 			return false, nil
 		}
 		f.offset += int64(to - from)
+		if s == out {
+			f.outs += int64(to - from)
+		}
 	}
 	return true, nil
 }

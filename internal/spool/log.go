@@ -53,7 +53,8 @@ func New(cfg Config) *Log {
 
 // Writer returns where the program writes to. Its Write never fails: what cannot
 // be kept is counted and dropped, and after Close everything is. The two streams
-// may be written at the same time.
+// may be written at the same time. It has a method Skip(n int64), for output that was
+// dropped by who kept it before: it counts, and nothing after it is among what Page reads.
 func (l *Log) Writer(s cove.Stream) io.Writer {
 	if s == cove.Stderr {
 		return &l.stderr
@@ -72,6 +73,44 @@ func (w *writer) Write(p []byte) (int, error) {
 		w.log.write(w.side, p)
 	}
 	return len(p), nil
+}
+
+// Skip counts bytes that were written and dropped before they came here.
+func (w *writer) Skip(n int64) {
+	if n > 0 {
+		w.log.skip(w.side, n)
+	}
+}
+
+func (l *Log) skip(s side, n int64) {
+	l.order.Lock()
+	l.mu.Lock()
+	passed := false
+	if !l.closed {
+		l.capture()
+		l.ends[s].skip()
+		l.total[s] += n
+		l.full = true // what comes now does not follow on what is kept
+		l.recent[0], l.recent[1] = l.recent[1], l.recent[0]
+		l.recent[1].renew(l.total, l.window())
+		passed = l.passed()
+		l.announce()
+	}
+	l.mu.Unlock()
+	l.order.Unlock()
+	if passed && l.cfg.OnLimit != nil {
+		l.cfg.OnLimit()
+	}
+}
+
+// passed reports whether the limit was passed just now. The caller holds mu.
+func (l *Log) passed() bool {
+	limit := int64(l.cfg.Limit)
+	if limit <= 0 || l.exceeded || l.total[out]+l.total[errs] <= limit {
+		return false
+	}
+	l.exceeded = true
+	return true
 }
 
 func (l *Log) write(s side, p []byte) {
@@ -104,9 +143,7 @@ func (l *Log) store(s side, p []byte) (offset int64, passed, ok bool) {
 		l.keep(s, p[:n])
 		p = p[n:]
 	}
-	if limit := int64(l.cfg.Limit); limit > 0 && !l.exceeded && l.total[out]+l.total[errs] > limit {
-		l.exceeded, passed = true, true
-	}
+	passed = l.passed()
 	l.announce()
 	return offset, passed, true
 }

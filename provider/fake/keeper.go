@@ -129,6 +129,7 @@ const (
 type record struct {
 	runs []run
 	size int
+	lost [2]int64 // of stdout and stderr
 }
 
 // run is a piece of one stream.
@@ -138,7 +139,13 @@ type run struct {
 }
 
 func (r *record) add(stderr bool, b []byte) {
-	b = b[:min(len(b), maxRecord-r.size)]
+	kept := min(len(b), maxRecord-r.size)
+	side := 0
+	if stderr {
+		side = 1
+	}
+	r.lost[side] += int64(len(b) - kept)
+	b = b[:kept]
 	r.size += len(b)
 	if n := len(r.runs); n > 0 && r.runs[n-1].stderr == stderr {
 		r.runs[n-1].data = append(r.runs[n-1].data, b...)
@@ -154,6 +161,11 @@ func (r *record) replay(to *sink) {
 			if _, err := w.Write(p.data); err != nil {
 				return
 			}
+		}
+	}
+	for side, n := range r.lost {
+		if w, ok := to.writer(side == 1).(interface{ Skip(n int64) }); ok && n > 0 {
+			w.Skip(n)
 		}
 	}
 }

@@ -188,7 +188,26 @@ func (k *held) Look(ctx context.Context, keep string) ([]byte, int, error) {
 
 // Follow implements [guest.Holder].
 func (k *held) Follow(ctx context.Context, keep string) iter.Seq2[cove.Chunk, error] {
-	return k.client.Follow(ctx, k.id, keep, 0)
+	return func(yield func(cove.Chunk, error) bool) {
+		at := int64(0)
+		for c, err := range k.client.Follow(ctx, k.id, keep, 0) {
+			switch lost := c.Offset - at; {
+			case err != nil:
+			case len(c.Data) == 0:
+				at += c.Offset
+			case lost > 0: // an older keeper does not say of which stream
+				if !yield(cove.Chunk{Stream: c.Stream, Offset: lost}, nil) {
+					return
+				}
+				at = c.Offset + int64(len(c.Data))
+			default:
+				at += int64(len(c.Data))
+			}
+			if !yield(c, err) {
+				return
+			}
+		}
+	}
 }
 
 // Shut implements [guest.Holder].

@@ -14,6 +14,7 @@ func resumeTests() []test {
 		{"keeps_to_its_list", keptUnderAList},
 		{"output_is_complete_from_the_first_byte", resumeOutput},
 		{"programs_are_listed_with_their_notes", resumeKept},
+		{"dropped_output_is_counted", resumeDropped},
 		{"ended_meanwhile", resumeEnded},
 		{"paused_meanwhile", resumePaused},
 		{"input_goes_on", resumeInput},

@@ -136,12 +136,17 @@ func (s *server) follow(m *protocol.Message) {
 		defer h.tape.leave(f)
 		defer func() { _ = to.Close() }()
 		for {
-			b, end, ok := h.tape.next(f, over)
+			lost, b, end, ok := h.tape.next(f, over)
 			if end {
 				b = protocol.AppendRecord(nil, protocol.RecordEnd, nil)
 			}
 			if !ok {
 				return
+			}
+			if len(lost) > 0 {
+				if _, err := to.Write(lost); err != nil {
+					return
+				}
 			}
 			if _, err := to.Write(b); err != nil || end {
 				return

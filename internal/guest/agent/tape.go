@@ -52,8 +52,15 @@ func (r *room) free(blocks int) {
 // block is a piece of a tape that begins and ends with a whole record. What is in
 // it never changes.
 type block struct {
-	start int64
-	data  []byte
+	start  int64
+	data   []byte
+	before protocol.Lost // what the program wrote before it
+	holds  protocol.Lost // and in it
+}
+
+// through is what the program wrote up to the end of the block.
+func (b *block) through() protocol.Lost {
+	return protocol.Lost{Stdout: b.before.Stdout + b.holds.Stdout, Stderr: b.before.Stderr + b.holds.Stderr}
 }
 
 func (b *block) end() int64 { return b.start + int64(len(b.data)) }
@@ -82,7 +89,9 @@ type tape struct {
 // follower is somebody who reads a tape.
 type follower struct {
 	at      int64
-	stalled bool // nobody waits for him
+	stalled bool          // nobody waits for him
+	told    protocol.Lost // what the program wrote up to the end of what he got
+	lost    protocol.Lost // what of it he was not given since the last look
 }
 
 // newTape returns one whose first follower is on his way: he is waited for as if he
@@ -122,17 +131,22 @@ func (t *tape) write(kind protocol.RecordKind, b []byte) {
 	}
 	last := &t.blocks[n-1]
 	last.data = protocol.AppendRecord(last.data, kind, b)
+	if kind == protocol.RecordErrs {
+		last.holds.Stderr += uint64(len(b))
+	} else {
+		last.holds.Stdout += uint64(len(b))
+	}
 	t.announce()
 }
 
 // turn begins a block. Called with mu held.
 func (t *tape) turn() {
-	start := int64(0)
+	var next block
 	if n := len(t.blocks); n > 0 {
-		start = t.blocks[n-1].end()
+		next = block{start: t.blocks[n-1].end(), before: t.blocks[n-1].through()}
 	}
 	if !t.full {
-		t.full = uint64(start)+blockBytes > t.most || !t.room.take(t.most)
+		t.full = uint64(next.start)+blockBytes > t.most || !t.room.take(t.most)
 	}
 	if !t.full {
 		t.first++
@@ -140,7 +154,7 @@ func (t *tape) turn() {
 		t.pace(t.blocks[t.first].end())
 		t.blocks = append(t.blocks[:t.first:t.first], t.blocks[t.first+1:]...)
 	}
-	t.blocks = append(t.blocks, block{start: start})
+	t.blocks = append(t.blocks, next)
 }
 
 // pace waits for who has not come to an offset, as long as he moves on. Called
@@ -223,21 +237,26 @@ func (t *tape) leave(f *follower) {
 
 // next returns what a follower has not read yet. He who is told of no more has
 // read all; without, his end or the tape's has come.
-func (t *tape) next(f *follower, over <-chan struct{}) (b []byte, end, ok bool) {
+//
+// What he was not given before it is told first, as a record.
+func (t *tape) next(f *follower, over <-chan struct{}) (lost, b []byte, end, ok bool) {
 	for {
 		t.mu.Lock()
 		b, end = t.after(f), t.closed
+		if f.lost != (protocol.Lost{}) {
+			lost, f.lost = protocol.AppendRecord(nil, protocol.RecordLost, f.lost.Encode()), protocol.Lost{}
+		}
 		changed := t.wait()
 		t.mu.Unlock()
 		if len(b) > 0 || end {
-			return b, len(b) == 0, true
+			return lost, b, len(b) == 0, true
 		}
 		select {
 		case <-changed:
 		case <-over:
-			return nil, false, false
+			return nil, nil, false, false
 		case <-t.gone:
-			return nil, false, false
+			return nil, nil, false, false
 		}
 	}
 }
@@ -247,7 +266,11 @@ func (t *tape) next(f *follower, over <-chan struct{}) (b []byte, end, ok bool) 
 func (t *tape) after(f *follower) []byte {
 	for i := range t.blocks {
 		if b := &t.blocks[i]; f.at < b.end() {
-			f.at = max(f.at, b.start)
+			if f.at < b.start {
+				f.at = b.start
+				f.lost = protocol.Lost{Stdout: b.before.Stdout - f.told.Stdout, Stderr: b.before.Stderr - f.told.Stderr}
+			}
+			f.told = b.through()
 			return b.data[f.at-b.start:]
 		}
 	}

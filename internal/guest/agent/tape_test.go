@@ -24,13 +24,14 @@ func rewind(t *testing.T, tape *agent.Tape) (out, errs string) {
 	defer agent.Leave(tape, f)
 	var all bytes.Buffer
 	for {
-		b, end, ok := agent.Next(tape, f, nil)
+		lost, b, end, ok := agent.Next(tape, f, nil)
 		if !ok {
 			t.Fatal("the tape has no end")
 		}
 		if end {
 			return played(t, &all)
 		}
+		all.Write(lost)
 		all.Write(b)
 		agent.Moved(tape, f, len(b))
 	}
@@ -50,6 +51,7 @@ func played(t *testing.T, records io.Reader) (out, errs string) {
 			t.Fatal(err)
 		case kind == protocol.RecordErrs:
 			wrong.Write(b)
+		case kind == protocol.RecordLost:
 		default:
 			said.Write(b)
 		}
@@ -175,7 +177,7 @@ func TestTapeWaitsForFollowers(t *testing.T) {
 		synctest.Wait()
 		var all bytes.Buffer
 		for {
-			b, end, ok := agent.Next(tape, reads, nil)
+			_, b, end, ok := agent.Next(tape, reads, nil)
 			if !ok {
 				t.Fatal("the tape is gone")
 			}
@@ -211,7 +213,7 @@ func TestTapeWaitsForTheOnlyOne(t *testing.T) {
 		<-time.After(time.Hour)
 		var all bytes.Buffer
 		for {
-			b, end, ok := agent.Next(tape, only, nil)
+			_, b, end, ok := agent.Next(tape, only, nil)
 			if !ok {
 				t.Fatal("the tape is gone")
 			}
@@ -234,7 +236,7 @@ func TestTapeIsForgotten(t *testing.T) {
 		f := agent.Join(tape, false)
 		ended := make(chan bool)
 		follow := func(over <-chan struct{}) {
-			_, _, ok := agent.Next(tape, f, over)
+			_, _, _, ok := agent.Next(tape, f, over)
 			ended <- ok
 		}
 		agent.Moved(tape, f, 3)

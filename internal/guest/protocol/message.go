@@ -11,6 +11,7 @@ const (
 	Doors   = 4 // agents listen, and hold what is kept
 	Owners  = 5 // descriptions have owners and attributes, and files get attributes
 	Moves   = 6 // changes tell files that move, and those whose attributes change
+	Losses  = 8 // what follows a program is told how much of its output was dropped
 	Lists   = 7 // programs can be kept to a list of executables, and the greeting says whether
 	Guards  = 8 // an agent keeps the input of a program open when its host is gone
 )

@@ -20,7 +20,8 @@ const (
 	RecordAttr                         // an [Attr] of the file before; since version 3
 	RecordParts                        // [Parts] of the file before; since version 3
 	RecordErrs                         // bytes that a program wrote to stderr; since version 4
-	lastRecord   = RecordErrs
+	RecordLost                         // [Lost]: what comes next was written later; since version 8
+	lastRecord   = RecordLost
 )
 
 // MaxRecord bounds the payload of a record.
@@ -151,6 +152,24 @@ func unexpected(err error) error {
 		return io.ErrUnexpectedEOF
 	}
 	return err
+}
+
+// Lost is how much of a program's output was dropped in one place.
+type Lost struct{ Stdout, Stderr uint64 }
+
+// Encode returns the payload of a record.
+func (l Lost) Encode() []byte {
+	var e Encoder
+	e.Uint(l.Stdout)
+	e.Uint(l.Stderr)
+	return e.Bytes()
+}
+
+// DecodeLost is the inverse of [Lost.Encode].
+func DecodeLost(b []byte) (Lost, error) {
+	d := NewDecoder(b)
+	l := Lost{Stdout: d.UpTo(1 << 60), Stderr: d.UpTo(1 << 60)}
+	return l, d.End()
 }
 
 // Info describes a file, in answers and in trees.
