@@ -403,3 +403,26 @@ func TestPausedSessionsOutliveTheServer(t *testing.T) {
 		t.Errorf("the program wrote %q", got)
 	}
 }
+
+// TestBytesAreCountedAcrossARestart: of much output the provider keeps a part, and what
+// a server is told after it took the program up is what was written.
+func TestBytesAreCountedAcrossARestart(t *testing.T) {
+	w := newWorld(t)
+	first := w.open()
+	p := first.As(boss)
+	s := mustOpen(t, p, cove.Spec{})
+	info := background(t, p, s.ID, cove.ExecRequest{Line: "seq 1 3000000; exit 2"})
+	before, err := p.Processes(s.ID).Wait(t.Context(), info.PID)
+	if err != nil || before.Stdout.Bytes < 20<<20 {
+		t.Fatalf("%+v, %v", before, err)
+	}
+	p = w.restart(first)
+	after, err := p.Processes(s.ID).Wait(t.Context(), info.PID)
+	if err != nil || after.ExitCode != 2 || after.Stdout.Bytes != before.Stdout.Bytes || !after.Stdout.Truncated {
+		t.Errorf("after the restart %d bytes were written, before %d: %v", after.Stdout.Bytes, before.Stdout.Bytes, err)
+	}
+	page, err := p.Processes(s.ID).Output(t.Context(), info.OutputID, cove.OutputRange{})
+	if err != nil || page.Total+page.Dropped != before.Stdout.Bytes {
+		t.Errorf("%d bytes are kept and %d dropped: %v", page.Total, page.Dropped, err)
+	}
+}
