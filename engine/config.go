@@ -130,6 +130,10 @@ type Config struct {
 	OrphanInterval  time.Duration // between looks for orphans; 0: 600 s
 	PoolInterval    time.Duration // between looks at the pool; 0: 10 s
 
+	// Descriptors refuses to make so many sandboxes at once, those that are being made
+	// included, where the file descriptors of this process do not suffice; nil: they do.
+	Descriptors func(making int64) error
+
 	TenantDisk  cove.Bytes                 // that a tenant without a bound of its own may keep on the disk; 0: no bound
 	DiskReserve cove.Bytes                 // of the disk that tenants leave to the journal and the database
 	Free        func() (cove.Bytes, error) // the free space of that disk; nil: it is not checked

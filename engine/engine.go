@@ -37,6 +37,7 @@ type Engine struct {
 	cordoned atomic.Bool   // no new sessions
 	adopting chan struct{} // has one while a session is being taken up
 
+	making     atomic.Int64 // sandboxes that are being made for sessions
 	waitOthers atomic.Int64 // callers that wait for sessions of other nodes
 
 	mu     sync.RWMutex

@@ -84,6 +84,11 @@ func threadTaken(by cove.ID) error {
 
 // double makes the copy's sandbox. It holds both turns.
 func (e *Engine) double(ctx context.Context, l *lease, from *cove.Session, forker cove.Forker) (err error) {
+	made, err := e.makeOneMore(ctx)
+	if err != nil {
+		return err
+	}
+	defer made()
 	ticket, err := e.admit(ctx, l, cove.RejectWhenFull, nil)
 	if err != nil {
 		return err

@@ -195,6 +195,11 @@ func (e *Engine) give(ctx context.Context, l *lease, onFull cove.OnFull, told fu
 	if err := e.checkVolumes(ctx, s); err != nil {
 		return err
 	}
+	made, err := e.makeOneMore(ctx)
+	if err != nil {
+		return err
+	}
+	defer made()
 	ticket, err := e.admit(ctx, l, onFull, told)
 	if err != nil {
 		return err
@@ -231,6 +236,24 @@ func (e *Engine) give(ctx context.Context, l *lease, onFull cove.OnFull, told fu
 		e.sayInstead(ctx, l.view(), by.why)
 	}
 	return nil
+}
+
+// makeOneMore refuses to make a sandbox for which there are no file descriptors. made
+// must be called when it has its own, or there is none.
+func (e *Engine) makeOneMore(ctx context.Context) (made func(), err error) {
+	making := e.making.Add(1)
+	made = func() { e.making.Add(-1) }
+	if e.cfg.Descriptors != nil {
+		err = e.cfg.Descriptors(making)
+		for err != nil && e.endSpare(ctx) {
+			err = e.cfg.Descriptors(making)
+		}
+	}
+	if err != nil {
+		made()
+		return nil, err
+	}
+	return made, nil
 }
 
 // giveBy puts a sandbox of one provider into a lease.
@@ -389,6 +412,11 @@ func (e *Engine) prepare(ctx context.Context, m cove.Mold) (cove.Spare, error) {
 	p, ok := e.probes.provider(m.Provider)
 	if !ok {
 		return nil, cove.Errorf(cove.Unsupported, "provider %s is not there", m.Provider)
+	}
+	if e.cfg.Descriptors != nil {
+		if err := e.cfg.Descriptors(e.making.Load() + 1); err != nil {
+			return nil, err
+		}
 	}
 	if m.Solo {
 		if soloist, ok := cove.As[cove.Soloist](p); ok {

@@ -287,6 +287,7 @@ func (a *assembly) openFolders(ec *engine.Config, cfg config.Config, at site) er
 	}
 	ec.TenantDisk, ec.DiskReserve = cfg.Session.TenantDisk, cfg.Session.DiskReserve
 	ec.Free = func() (cove.Bytes, error) { return freeSpace(at.dir) }
+	ec.Descriptors = descriptorsFor
 	folders, err := volume.Open(filepath.Join(at.dir, "volumes"))
 	if err != nil {
 		return err

@@ -327,7 +327,7 @@ func (s *server) start(base context.Context, ended chan<- error, common httpapi.
 const mostDoors = 6
 
 // health is unavailable with the cause where nothing new can be begun: without a
-// journal, or on a full disk, that is everything.
+// journal, on a full disk or without file descriptors, that is everything.
 func (s *server) health(ctx context.Context) wire.Health {
 	h := wire.Health{Status: wire.Healthy}
 	_, err := s.parts.engine.As(owner()).Admin().Stats(ctx)
@@ -335,7 +335,7 @@ func (s *server) health(ctx context.Context) wire.Health {
 		h.NodeID, h.RedisConnected = s.cfg.NodeID, s.member.Connected()
 		err = cmp.Or(err, s.member.Serving())
 	}
-	if err = cmp.Or(s.parts.journal.Err(), s.parts.journal.Room(), err); err != nil {
+	if err = cmp.Or(s.parts.journal.Err(), s.parts.journal.Room(), descriptorsFor(0), err); err != nil {
 		h.Status, h.Message = "unavailable", cove.MessageOf(hostPaths(s.cfg).Error(err))
 	}
 	return h
