@@ -45,8 +45,8 @@ const (
 	ReasonSessionClosed    = "session_closed"    // not_found: somebody closed it
 	ReasonNodeLost         = "node_lost"         // not_found: what held it is gone
 	ReasonProviderDown     = "provider_down"     // conflict: its provider cannot be reached; the session is kept
+	ReasonOutcomeUnknown   = "outcome_unknown"   // unavailable, or conflict where the result is lost for good: it may have been done or not; look before you ask again
 	ReasonNodeAway         = "node_away"         // unavailable: the node that has it cannot be reached now
-	ReasonOutcomeUnknown   = "outcome_unknown"   // unavailable: it may have been done or not; look before you ask again
 	ReasonElsewhere        = "elsewhere"         // conflict or not_found: another node has it; only nodes say this to each other
 	ReasonFenced           = "fenced"            // unavailable: this node lost its lease
 	ReasonNoDirectory      = "no_directory"      // unavailable: what nodes share cannot be reached, or is being put together

@@ -30,7 +30,11 @@ type Command struct {
 	// error other than io.EOF, the program's input stays open for who resumes it.
 	// A sandbox that is no Resumer does not look at them.
 	Keep string
-	Note []byte
+	// Record has a kept program's output recorded from the last [Mark] on instead of
+	// from the first byte, where the Sandbox is a Recorder. Nothing of it is dropped: a
+	// program that nobody reads waits.
+	Record bool
+	Note   []byte
 }
 
 // WindowSize is that of a terminal.

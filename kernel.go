@@ -2,6 +2,7 @@ package cove
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"slices"
 	"strings"
@@ -48,6 +49,11 @@ type CodeRequest struct {
 	// Trusted skips the look at imports, for who holds ScopeTrusted. The journal
 	// records it.
 	Trusted bool
+
+	// IdempotencyKey: the same key and request give the result of the same run, also
+	// after a restart of the server. Code that was sent with one goes on when its caller
+	// goes away.
+	IdempotencyKey string
 }
 
 // Validate reports a request that no interpreter could run.
@@ -158,6 +164,9 @@ type KernelSpec struct {
 	Preload []string
 	// Programs is as in [Command].
 	Programs *Programs
+	// Keep is the name under which the interpreter outlives this process, where what it
+	// is opened in is a Recorder; "" for one that ends with this process.
+	Keep string
 }
 
 // KernelRun is a piece of code for an interpreter. Its functions may be nil; the
@@ -168,7 +177,37 @@ type KernelRun struct {
 	Limits   Limits
 	OnOutput func(Chunk)
 	OnResult func(value Rich, main bool)
+	// Note is kept with an interpreter that outlives this process, for who takes it up.
+	Note []byte
 }
+
+// KernelResumer is a Kernels whose interpreters can outlive the process that opened
+// them.
+type KernelResumer interface {
+	Kernels
+	// Resume takes up an interpreter that an earlier process opened with
+	// KernelSpec.Keep. again is given the Note of its last run, and returns who hears
+	// what that writes and how long it may still take.
+	Resume(ctx context.Context, in Sandbox, kept Kept, spec KernelSpec, again func(note []byte) (KernelRun, error)) (KeptKernel, error)
+}
+
+// KeptKernel is a Kernel that can outlive this process.
+type KeptKernel interface {
+	Kernel
+	// Finish returns the result of the last run of the earlier process, as Run does,
+	// and must be called before the first Run. It is ErrNotBegun where the interpreter
+	// never got the code, and has the reason outcome_unknown where a part of what the
+	// code wrote is lost.
+	Finish(ctx context.Context) (*CodeResult, error)
+	// Leave ends what this process does with the interpreter, which goes on.
+	Leave()
+}
+
+// ErrLeft is why there is no result of code that goes on without this process.
+var ErrLeft = errors.New("the server stops, and the code goes on")
+
+// ErrNotBegun is why there is no result of code that was never run.
+var ErrNotBegun = errors.New("the code was not begun")
 
 // Kernel is one live interpreter. Run is never called twice at once; the other
 // methods may be called at any time.

@@ -78,6 +78,25 @@ type Resumer interface {
 	Forget(ctx context.Context, keep string) error
 }
 
+// Recorder is a Resumer for programs that are sent requests and that write answers
+// for as long as they live, as interpreters do. Their pipes are kept, and of what they
+// wrote what was not marked as read.
+type Recorder interface {
+	Resumer
+	// Mark is for a running program that was started with Command.Record. When it
+	// returns, the program and the mark outlive this process. Resume then delivers what
+	// the program writes from the mark's offsets on; Kept yields the mark's note. A
+	// program that was never marked does not outlive this process.
+	Mark(ctx context.Context, keep string, m Mark) error
+}
+
+// Mark says how much of a recorded program's output was read, and what the next
+// process must know about it.
+type Mark struct {
+	Note           []byte // at most 16 KiB
+	Stdout, Stderr int64  // bytes of each stream that are not wanted again
+}
+
 // Kept is a program that a Resumer holds.
 type Kept struct {
 	Keep string // its name

@@ -20,7 +20,7 @@ func (x contexts) at(name, rest string) path {
 
 // Run implements [cove.Contexts].
 func (x contexts) Run(ctx context.Context, req cove.CodeRequest) (*cove.CodeResult, error) {
-	a := ask{method: http.MethodPost, path: of(x.id, "/code"), body: wire.CodeRequestOf(req)}
+	a := ask{method: http.MethodPost, path: of(x.id, "/code"), body: wire.CodeRequestOf(req), header: once(req.IdempotencyKey)}
 	if req.OnOutput == nil && req.OnResult == nil {
 		w, err := get[wire.CodeResult](ctx, x.c, a)
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/spool"
 )
 
 // Bounds on the interpreters of one session.
@@ -62,21 +63,23 @@ func (c contexts) Run(ctx context.Context, req cove.CodeRequest) (*cove.CodeResu
 			return nil, err
 		}
 		defer st.lease.leave()
-		s, err := c.slot(st.lease, req)
-		if err != nil {
-			return nil, err
-		}
-		if s.info.Language != req.Language { // policy judged another language
-			return nil, cove.Errorf(cove.Conflict, "context %q was opened meanwhile", s.info.Name).Remedy("send the code again")
-		}
-		if report != nil && report.Syntax != nil {
-			return st.misspelt(s, report), nil
-		}
 		limits := req.Limits.Tighten(st.limits)
 		if limits.Wall == 0 {
 			limits.Wall = c.v.e.cfg.ExecTimeout
 		}
-		out, err := c.v.e.runCode(ctx, st.lease, s, sandbox, req, limits)
+		out, err := c.v.e.codeOnce(ctx, c.v.p, st.lease, req, func(ctx context.Context, id cove.ID, req cove.CodeRequest) (*cove.CodeResult, error) {
+			s, err := c.slot(st.lease, req)
+			if err != nil {
+				return nil, err
+			}
+			if s.info.Language != req.Language { // policy judged another language
+				return nil, cove.Errorf(cove.Conflict, "context %q was opened meanwhile", s.info.Name).Remedy("send the code again")
+			}
+			if report != nil && report.Syntax != nil {
+				return st.misspelt(s, report), nil
+			}
+			return c.v.e.runCode(ctx, st.lease, s, sandbox, req, limits, id)
+		})
 		if err == nil {
 			out.Security = report
 			st.ended(out.Result)
@@ -105,26 +108,50 @@ func (c contexts) language(req cove.CodeRequest) string {
 	return ""
 }
 
-// runCode runs code in a slot and puts what it wrote into the answer.
-func (e *Engine) runCode(ctx context.Context, l *lease, s *slot, sandbox cove.Sandbox, req cove.CodeRequest, limits cove.Limits) (*cove.CodeResult, error) {
-	var flooded atomic.Bool
+// runCode runs code in a slot and puts what it wrote into the answer. id is new.
+func (e *Engine) runCode(
+	ctx context.Context, l *lease, s *slot, sandbox cove.Sandbox, req cove.CodeRequest, limits cove.Limits, id cove.ID,
+) (*cove.CodeResult, error) {
 	listener := newPace(req.OnOutput, req.OnResult)
-	id, log := e.newLog(l, limits, listener.ear(), func() { flooded.Store(true) })
+	log := e.newCodeLog(l, id, limits, listener.ear())
 	out, err := s.run(ctx, l, func(spec cove.KernelSpec) (cove.Kernel, error) {
 		return e.interpreter(ctx, l, sandbox, spec)
 	}, func(k cove.Kernel) (*cove.CodeResult, error) {
 		listener.begin(limits.Wall)
-		out, err := k.Run(ctx, cove.KernelRun{Code: req.Code, Env: req.Env, Limits: limits, OnResult: listener.eye(), OnOutput: func(c cove.Chunk) {
-			_, _ = log.Writer(c.Stream).Write(c.Data) // a log never fails
-		}})
+		note, err := noteOf(s.info, id, limits)
+		if err != nil {
+			return nil, err
+		}
+		out, err := k.Run(ctx, cove.KernelRun{Code: req.Code, Env: req.Env, Limits: limits, OnResult: listener.eye(), OnOutput: log.hear, Note: note})
 		return out, midway(err)
 	})
-	log.Close()
 	listener.close()
+	return e.codeAnswer(l, s, log, limits, out, err)
+}
+
+// codeLog is what code writes.
+type codeLog struct {
+	*spool.Log
+
+	id      cove.OutputID
+	flooded atomic.Bool
+}
+
+func (e *Engine) newCodeLog(l *lease, id cove.ID, limits cove.Limits, onChunk func(cove.Chunk)) *codeLog {
+	log := &codeLog{id: cove.OutputID(id)}
+	log.Log = e.logOf(l, log.id, limits, onChunk, func() { log.flooded.Store(true) })
+	return log
+}
+
+func (log *codeLog) hear(c cove.Chunk) { _, _ = log.Writer(c.Stream).Write(c.Data) } // a log never fails
+
+// codeAnswer puts what code wrote into the answer.
+func (e *Engine) codeAnswer(l *lease, s *slot, log *codeLog, limits cove.Limits, out *cove.CodeResult, err error) (*cove.CodeResult, error) {
+	log.Close()
 	if err != nil {
 		return nil, errors.Join(err, log.Remove())
 	}
-	if flooded.Load() {
+	if log.flooded.Load() {
 		out.Outcome = cove.OutputLimit
 	}
 	out.Context, out.Provider, out.Session, out.Template = s.info.Name, l.provider(), l.id, l.template()
@@ -133,7 +160,7 @@ func (e *Engine) runCode(ctx context.Context, l *lease, s *slot, sandbox cove.Sa
 	e.tenants.count(l.tenant, tally{execs: 1})
 	out.CPU = l.given(out.Result)
 	e.spend(l, out.CPU)
-	e.settle(l, id, log, &out.Execution)
+	e.settle(l, log.id, log.Log, &out.Execution)
 	return out, nil
 }
 

@@ -132,11 +132,7 @@ func (e *Engine) resumePrograms(ctx context.Context, l *lease) error {
 		}
 	}
 	for _, k := range all {
-		var n keepNote
-		err := n.parse(k)
-		if err == nil {
-			err = e.resumeProgram(ctx, l, r, n)
-		}
+		err := e.resumeKept(ctx, l, r, k)
 		switch cove.CodeOf(err) { //nolint:exhaustive // all others are about the program
 		case "":
 		case cove.Timeout, cove.Canceled, cove.Unavailable:
@@ -146,6 +142,18 @@ func (e *Engine) resumePrograms(ctx context.Context, l *lease) error {
 		}
 	}
 	return nil
+}
+
+// resumeKept takes up a background program or an interpreter.
+func (e *Engine) resumeKept(ctx context.Context, l *lease, r cove.Resumer, k cove.Kept) error {
+	if isContext(k.Keep) {
+		return e.resumeContext(ctx, l, k)
+	}
+	var n keepNote
+	if err := n.parse(k); err != nil {
+		return err
+	}
+	return e.resumeProgram(ctx, l, r, n)
 }
 
 // within bounds the time that a list may take.

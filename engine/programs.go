@@ -26,12 +26,12 @@ func (l *lease) track(x *execution) (untrack func()) {
 
 // endPrograms kills what runs, closes the interpreters and ends the streams.
 func (l *lease) endPrograms(ctx context.Context) {
-	l.quit(ctx, func(context.Context, *execution) bool { return false })
+	l.quit(ctx, func(context.Context, *execution) bool { return false }, func(ctx context.Context, s *slot) { _ = s.close(ctx, l) })
 }
 
 // quit ends what this process does in the session: programs are killed, unless
-// spare takes care of them.
-func (l *lease) quit(ctx context.Context, spare func(context.Context, *execution) bool) {
+// spare takes care of them, and interpreters are handed to part.
+func (l *lease) quit(ctx context.Context, spare func(context.Context, *execution) bool, part func(context.Context, *slot)) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), killTime)
 	defer cancel()
 	l.mu.Lock()
@@ -45,7 +45,7 @@ func (l *lease) quit(ctx context.Context, spare func(context.Context, *execution
 		stop()
 	}
 	for _, s := range slots {
-		_ = s.close(ctx, l) // an interpreter that will not close goes with its sandbox
+		part(ctx, s) // an interpreter that will not close goes with its sandbox
 	}
 	l.cool(ctx)
 	for _, x := range running {
@@ -102,7 +102,7 @@ func (l *lease) letGo(ctx context.Context) {
 			x.letGo()
 		}
 		return x.keep != ""
-	})
+	}, func(ctx context.Context, s *slot) { s.letGo(ctx, l) })
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.sandbox = nil

@@ -18,6 +18,6 @@ func (h runHost) codeIn(l *lease, sandbox cove.Sandbox) func(context.Context, st
 		if err != nil {
 			return nil, err
 		}
-		return h.e.runCode(ctx, l, s, sandbox, req, cove.Limits{Wall: h.e.cfg.ExecTimeout})
+		return h.e.runCode(ctx, l, s, sandbox, req, cove.Limits{Wall: h.e.cfg.ExecTimeout}, cove.NewID())
 	}
 }

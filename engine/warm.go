@@ -140,6 +140,16 @@ func (p *place) Start(ctx context.Context, cmd cove.Command) (cove.Process, erro
 	return box.Start(ctx, cmd)
 }
 
+// Recorder is what keeps the programs of the sandbox that the spare became; nil where
+// nothing does.
+func (p *place) Recorder() cove.Recorder {
+	p.mu.Lock()
+	box := p.box
+	p.mu.Unlock()
+	r, _ := cove.As[cove.Recorder](box)
+	return r
+}
+
 // preloading is a place in which programs may have modules imported already.
 type preloading struct {
 	*place
@@ -230,6 +240,9 @@ func (e *Engine) interpreter(ctx context.Context, l *lease, sandbox cove.Sandbox
 	s := l.view()
 	kernels := e.kernels(s.Provider)
 	spec.Programs = e.cfg.programs(s.Spec, nil)
+	if _, ok := cove.As[cove.Recorder](sandbox); ok {
+		spec.Keep = e.cfg.keepContext()
+	}
 	e.warmth.ran(e.cfg.moldOf(s.Provider, s.Spec), spec.Language)
 	if spec.Programs != nil { // one that waits was started without it
 		return kernels.Open(ctx, sandbox, spec)

@@ -18,7 +18,10 @@ func TestAWarmInterpreterBecomesThatOfAContext(t *testing.T) {
 	inKitchen(t, func(t *testing.T, k *dishes, st *stove, p cove.Platform) {
 		wantDishes(t, k, brief{Language: "python", Warm: true})
 		first := k.first()
-		if diff := cmp.Diff(cove.KernelSpec{Language: "python", Dir: "/", Warm: true, Preload: []string{"base-python"}}, first.spec); diff != "" {
+		if first.spec.Keep == "" {
+			t.Error("an interpreter that waits cannot outlive the server")
+		}
+		if diff := cmp.Diff(cove.KernelSpec{Language: "python", Dir: "/", Warm: true, Preload: []string{"base-python"}, Keep: first.spec.Keep}, first.spec); diff != "" {
 			t.Errorf("asked for (-want +got):\n%s", diff)
 		}
 		if st.started != 1 {

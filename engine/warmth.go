@@ -133,13 +133,13 @@ func (c Config) Heat(spare cove.Spare, m cove.Mold, spec cove.Spec, language str
 		return spare
 	}
 	spec.Provider = m.Provider
-	return heat(spare, kernels, c.resources(spec), nil, cove.KernelSpec{Language: language, Dir: "/", Warm: true})
+	return heat(spare, kernels, c.resources(spec), nil, cove.KernelSpec{Language: language, Dir: "/", Warm: true, Keep: c.keepContext()})
 }
 
 func (c Config) warmSpecs(template string, languages ...string) []cove.KernelSpec {
 	var specs []cove.KernelSpec
 	for _, l := range languages {
-		spec := cove.KernelSpec{Language: l, Dir: "/", Warm: true}
+		spec := cove.KernelSpec{Language: l, Dir: "/", Warm: true, Keep: c.keepContext()}
 		if c.Preload != nil {
 			spec.Preload = c.Preload(template, l)
 		}

@@ -78,7 +78,7 @@ func (p *process) feed(from io.Reader) {
 	if broke && !errors.Is(err, io.EOF) {
 		// For a program that is kept, the input goes on with the next host. Any other must
 		// not take this for the end.
-		if !p.held {
+		if !p.held && p.recording == nil {
 			p.end(cove.Killed)
 			return
 		}

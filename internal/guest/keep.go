@@ -31,6 +31,8 @@ type kept struct {
 	ended bool
 	exit  protocol.Exited
 	wall  time.Duration // 0 if it is not known
+
+	recording *recording // nil where this process does not record it
 }
 
 func (k *kept) end(x protocol.Exited, wall time.Duration) { k.ended, k.exit, k.wall = true, x, wall }
@@ -50,7 +52,7 @@ func validKeep(name string) bool {
 
 // keepName is the name to keep a program under; "" where nobody keeps any.
 func (c *Conn) keepName(cmd cove.Command) (string, error) {
-	if cmd.Keep == "" || c.holder() == nil {
+	if cmd.Keep == "" || c.holder() == nil && !cmd.Record {
 		return "", nil
 	}
 	if !validKeep(cmd.Keep) {
@@ -88,7 +90,7 @@ func (c *Conn) keptEnded(id uint64, x protocol.Exited) []*process {
 // hold gives the streams of a program that is kept to the holder, before it is
 // started: what it writes is kept from the first byte on.
 func (p *process) hold(ctx context.Context, cmd cove.Command) error {
-	if p.keep == "" || cmd.TTY != nil {
+	if p.keep == "" || cmd.TTY != nil || p.recording != nil {
 		return nil
 	}
 	out, errs := -1, -1
@@ -270,6 +272,15 @@ func (c *Conn) look(ctx context.Context, keep string) (r record, in int, err err
 	if h == nil {
 		return r, -1, cove.Errorf(cove.NotFound, "no programs are kept here")
 	}
+	rec, files, m, _, err := c.recorded(ctx, keep)
+	if err != nil {
+		return r, -1, err
+	}
+	if rec != nil {
+		closeFiles(files)
+		rec.Note = m.Note
+		return *rec, -1, nil
+	}
 	note, in, err := h.Look(ctx, keep)
 	if err != nil {
 		return r, -1, err
@@ -300,6 +311,15 @@ func (c *Conn) Inherit(ctx context.Context, keep string, cmd cove.Command) (cove
 }
 
 func (c *Conn) resume(ctx context.Context, keep string, cmd cove.Command, h Holder) (cove.Process, error) {
+	if cmd.Record {
+		rec, files, m, count, err := c.recorded(ctx, keep)
+		if err != nil {
+			return nil, err
+		}
+		if rec != nil {
+			return c.resumeRecorded(keep, cmd, rec, files, m, count)
+		}
+	}
 	r, in, err := c.look(ctx, keep)
 	if err != nil {
 		return nil, err
@@ -316,11 +336,15 @@ func (c *Conn) resume(ctx context.Context, keep string, cmd cove.Command, h Hold
 		}
 		cmd.Stdin = nil
 	}
+	return c.rejoin(keep, p, cmd)
+}
+
+// rejoin lets the streams of a program flow that lived on without a host.
+func (c *Conn) rejoin(keep string, p *process, cmd cove.Command) (cove.Process, error) {
 	ended, err := c.join(keep, p)
 	if err != nil {
-		if p.stdin != nil {
-			_ = p.stdin.Close()
-		}
+		p.held = false // it stays as it is
+		p.abandon(nil)
 		return nil, err
 	}
 	p.pump(cmd)
@@ -349,7 +373,7 @@ func (c *Conn) join(keep string, p *process) (*kept, error) {
 	if k == nil {
 		return nil, cove.Errorf(cove.NotFound, "no program named %.80s is kept", keep)
 	}
-	p.id = k.id
+	p.id, k.recording = k.id, p.recording
 	if k.ended {
 		ended := *k
 		return &ended, nil

@@ -21,25 +21,26 @@ const killPatience = 30 * time.Second
 // process is a program of the sandbox, seen from the host.
 type process struct {
 	// poke tells who is inside to do something to the program.
-	poke    func(ctx context.Context, kind protocol.Kind, to protocol.Poke) error
-	left    func() bool // this host has let go of all that is kept
-	holder  Holder      // of what is kept; nil where nothing is
-	relayed bool        // its streams are copied on their way
-	guarded bool        // the agent has the end of the input to which we write, too
-	starved func() bool // as Options.OutOfMemory
-	id      uint64
-	keep    string // its name with the holder, if it has one
-	held    bool   // the holder has its streams
-	tty     bool
-	started time.Time
-	stdin   *os.File
-	outs    []*output
-	input   io.Reader     // the caller's
-	pending atomic.Int32  // outputs that are not delivered, the end, and the start
-	over    chan struct{} // closed when the program has ended
-	done    chan struct{} // closed when all of it has been delivered, too
-	timer   *time.Timer
-	unread  context.CancelFunc // ends the reading from the holder; nil if nobody does
+	poke      func(ctx context.Context, kind protocol.Kind, to protocol.Poke) error
+	left      func() bool // this host has let go of all that is kept
+	holder    Holder      // of what is kept; nil where nothing is
+	relayed   bool        // its streams are copied on their way
+	guarded   bool        // the agent has the end of the input to which we write, too
+	starved   func() bool // as Options.OutOfMemory
+	id        uint64
+	keep      string // its name with the holder, if it has one
+	held      bool   // the holder has its streams
+	tty       bool
+	started   time.Time
+	stdin     *os.File
+	outs      []*output
+	recording *recording    // nil where its output is not recorded by this process
+	input     io.Reader     // the caller's
+	pending   atomic.Int32  // outputs that are not delivered, the end, and the start
+	over      chan struct{} // closed when the program has ended
+	done      chan struct{} // closed when all of it has been delivered, too
+	timer     *time.Timer
+	unread    context.CancelFunc // ends the reading from the holder; nil if nobody does
 
 	mu      sync.Mutex
 	budget  int64 // of output
@@ -219,5 +220,8 @@ func (p *process) release() {
 
 func (p *process) report() {
 	p.result = p.conclude()
+	if p.recording != nil {
+		p.recording.close()
+	}
 	close(p.done)
 }

@@ -38,6 +38,10 @@ func (c *Conn) Start(ctx context.Context, cmd cove.Command) (cove.Process, error
 		p.abandon(streams)
 		return nil, err
 	}
+	if err := p.record(cmd); err != nil {
+		p.abandon(streams)
+		return nil, err
+	}
 	body := req.Encode()
 	if len(body) > protocol.MaxBody {
 		p.abandon(streams)

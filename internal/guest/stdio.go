@@ -32,6 +32,8 @@ type output struct {
 	file   *os.File
 	to     io.Writer
 	stderr bool
+	tape   *tape // of a recorded program, with what it wrote; nil of others
+	from   int64 // where on the tape it begins
 }
 
 // isTerminal reports whether an agent attached a terminal, or with a transport
@@ -80,6 +82,9 @@ func (p *process) abandon(streams []*protocol.Stream) {
 	for _, o := range p.outs {
 		_ = o.file.Close()
 	}
+	if p.recording != nil {
+		p.recording.close()
+	}
 	p.unhold()
 }
 
@@ -105,6 +110,10 @@ func (p *process) hurry() {
 func (o *output) run() {
 	defer o.p.release()
 	defer func() { _ = o.file.Close() }()
+	if o.tape != nil {
+		o.record()
+		return
+	}
 	buf := chunks.Get().(*[chunk]byte)
 	defer chunks.Put(buf)
 	for {

@@ -29,15 +29,24 @@ func (c *Conn) Take(ctx context.Context, cmd cove.Command, plant func(context.Co
 	if err != nil {
 		return nil, err
 	}
-	if cmd.TTY != nil || cmd.Keep != "" || cmd.Programs != nil || c.link.Relayed() {
+	if cmd.TTY != nil || cmd.Keep != "" && !cmd.Record || cmd.Programs != nil || c.link.Relayed() {
 		return nil, cove.Errorf(cove.Unsupported, "a program that is put into a sandbox has no terminal, no name and no list of programs")
 	}
 	p := c.program(cmd)
 	p.started, p.guarded = time.Now(), false // the agent gets no streams
+	if p.keep, err = c.keepName(cmd); err != nil {
+		return nil, err
+	}
 	streams, err := p.connect(&cmd, &req)
+	if err == nil {
+		err = p.record(cmd)
+	}
 	if err != nil {
 		p.abandon(streams)
 		return nil, err
+	}
+	if p.recording != nil {
+		p.recording.unnamed = true
 	}
 	with := Planted{Files: [3]int{-1, -1, -1}, Env: req.Env, Dir: req.Dir, Processes: int(req.Processes)}
 	next := 0

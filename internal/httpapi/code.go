@@ -18,7 +18,7 @@ func codeRoutes() []route {
 	const one = contexts + "/{context}"
 	return []route{
 		{
-			method: http.MethodPost, pattern: "/api/sandboxes/{id}/code", needs: []cove.Verb{cove.ContextRun}, summary: "Run code in a context that remembers", limit: codeLimit, events: "stdout, stderr, value, result",
+			method: http.MethodPost, pattern: "/api/sandboxes/{id}/code", needs: []cove.Verb{cove.ContextRun}, summary: "Run code in a context that remembers", limit: codeLimit, events: "stdout, stderr, value, result", headers: []header{onceHeader},
 			deed: deed{body: reflect.TypeFor[wire.CodeRequest](), answer: reflect.TypeFor[wire.CodeResult](), status: http.StatusOK, do: (*call).runCode},
 		},
 		{method: http.MethodGet, pattern: contexts, summary: "List contexts", deed: get((*call).listContexts), query: pageParams},
@@ -38,6 +38,7 @@ func (c *call) runCode() error {
 	if err != nil {
 		return err
 	}
+	req.IdempotencyKey = c.idempotencyKey()
 	if c.wantsEvents() {
 		return c.stream(func(ctx context.Context, e *events) error {
 			req.OnOutput, req.OnResult = e.chunk, e.values(w.Values)

@@ -16,9 +16,9 @@ const (
 	inlineNote   = 64 << 10 // a larger one is a descriptor
 	maxName      = 80
 	maxFarewell  = 256
-	maxFiles     = 32 // of one message, and so of one sandbox
-	maxSandboxes = 1024
-	maxPrograms  = 512 // of one sandbox
+	maxFiles     = 32   // of one message, and so of one sandbox
+	maxSandboxes = 2048 // and what belongs to them
+	maxPrograms  = 512  // of one sandbox
 	maxPacket    = 160 << 10
 	maxText      = 256
 )

@@ -15,9 +15,14 @@ const died = "KernelDied"
 func (k *kernel) watch(ctx context.Context) {
 	k.ended, k.failed = k.proc.Wait(ctx)
 	k.box.Close()
+	if k.kept.isLeft() {
+		close(k.dead)
+		return
+	}
 	ctx, cancel := context.WithTimeout(ctx, killTime)
 	defer cancel()
 	_ = k.proc.Kill(ctx) // what cannot be killed goes with the sandbox
+	k.kept.forget(ctx, k.in)
 	close(k.dead)
 }
 
@@ -34,6 +39,9 @@ func how(r cove.Result) string {
 
 // death is the answer about code whose interpreter ended under it.
 func (k *kernel) death(r *run) (*cove.CodeResult, error) {
+	if k.kept.isLeft() {
+		return nil, leaving()
+	}
 	last := k.x.end(r)
 	if k.failed != nil && !k.closed.Load() {
 		return nil, k.failed

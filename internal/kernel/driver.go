@@ -61,7 +61,7 @@ func (l *language) command(spec cove.KernelSpec, x *exchange, in *talk.Inbox) co
 	if spec.Warm {
 		dir = "/"
 	}
-	return cove.Command{Argv: l.argv, Dir: dir, Env: env, Stdin: in, Stdout: &x.out, Stderr: &x.err, Programs: spec.Programs}
+	return cove.Command{Argv: l.argv, Dir: dir, Env: env, Stdin: in, Stdout: &x.out, Stderr: &x.err, Programs: spec.Programs, Keep: spec.Keep, Record: spec.Keep != ""}
 }
 
 // begin is the first request: who the driver is for, and what to have ready.

@@ -16,6 +16,7 @@ const (
 	askRun   kind = 'X'
 	askCalm  kind = 'C'
 	askEnv   kind = 'V'
+	askPing  kind = 'P'
 )
 
 // What a driver says. A part that is not the last has the kind in lower case.
@@ -30,6 +31,7 @@ const (
 	sayLast    kind = 'L'
 	sayPoint   kind = 'B'
 	sayAfter   kind = 'W'
+	sayPong    kind = 'P'
 )
 
 const (
@@ -155,7 +157,7 @@ func parse(b []byte, marker int) (frame, int, shape) {
 
 func (k kind) known() bool {
 	switch k {
-	case sayHello, sayAdopted, sayMark, sayValue, sayMain, sayError, sayDone, sayLast, sayPoint, sayAfter:
+	case sayHello, sayAdopted, sayMark, sayValue, sayMain, sayError, sayDone, sayLast, sayPoint, sayAfter, sayPong:
 		return true
 	case askBegin, askRun, askCalm, askEnv:
 	}

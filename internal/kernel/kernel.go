@@ -31,6 +31,8 @@ type kernel struct {
 	shaken       atomic.Bool // an interrupt was sent since the last run began
 	closed       atomic.Bool // we ended it
 
+	kept *kept // nil where it ends with this process
+
 	// dead is closed when the interpreter has ended and all it wrote was heard;
 	// ended and failed are set before.
 	dead   chan struct{}
@@ -111,7 +113,7 @@ func (k *kernel) Run(ctx context.Context, what cove.KernelRun) (*cove.CodeResult
 	k.seq++
 	limits := what.Limits
 	r := newRun(k.seq, what)
-	k.x.begin(r)
+	at := k.x.begin(r)
 	k.interrupting.Lock() // so that the signal to an earlier run does not come to this one
 	k.running.Store(true)
 	ask := request(askRun, r.seq, []byte(what.Code))
@@ -130,7 +132,11 @@ func (k *kernel) Run(ctx context.Context, what cove.KernelRun) (*cove.CodeResult
 		defer timer.Stop()
 		late = timer.C
 	}
-	if err := k.box.Send(ctx, ask); err != nil && k.Alive() {
+	err := k.kept.begin(ctx, k, r, what, at, len(ask))
+	if err == nil {
+		err = k.box.Send(ctx, ask)
+	}
+	if err != nil && k.Alive() {
 		k.x.end(r)
 		k.seq-- // the driver has not heard of it
 		if calm {
@@ -138,6 +144,11 @@ func (k *kernel) Run(ctx context.Context, what cove.KernelRun) (*cove.CodeResult
 		}
 		return nil, err
 	}
+	return k.outcome(ctx, r, limits, late)
+}
+
+// outcome waits for the end of a run that the driver was asked for.
+func (k *kernel) outcome(ctx context.Context, r *run, limits cove.Limits, late <-chan time.Time) (*cove.CodeResult, error) {
 	select {
 	case <-r.done:
 		if r.flooded() { // the code ended before it could be stopped
@@ -146,6 +157,8 @@ func (k *kernel) Run(ctx context.Context, what cove.KernelRun) (*cove.CodeResult
 		return r.result(), nil
 	case <-k.dead:
 		return k.death(r)
+	case <-k.kept.over():
+		return nil, leaving()
 	case <-late:
 		return k.stop(ctx, r, limits.Wall, overtime(limits.Wall))
 	case <-r.flood:

@@ -24,10 +24,8 @@ func (k *Kernels) Languages() []string { return names(k.all) }
 // Open implements [cove.Kernels]. The Starter must go on working as long as the
 // interpreter: programs are started in it to interrupt what an interpreter started.
 func (k *Kernels) Open(ctx context.Context, in cove.Starter, spec cove.KernelSpec) (cove.Kernel, error) {
-	for i := range k.all {
-		if k.all[i].name == spec.Language {
-			return open(ctx, in, &k.all[i], spec)
-		}
+	if lang := k.languageOf(spec.Language); lang != nil {
+		return open(ctx, in, lang, spec)
 	}
 	return nil, unknown(spec.Language, k.all)
 }
@@ -38,13 +36,15 @@ func open(ctx context.Context, in cove.Starter, lang *language, spec cove.Kernel
 	if err != nil {
 		return nil, err
 	}
-	n := &kernel{lang: lang, in: in, x: newExchange(), box: talk.NewInbox(), dead: make(chan struct{}), warm: spec.Warm, programs: spec.Programs}
+	n := &kernel{lang: lang, in: in, x: newExchange(), box: talk.NewInbox(), dead: make(chan struct{}), warm: spec.Warm, programs: spec.Programs, kept: newKept(spec.Keep)}
+	n.watchOutput()
 	// What the start itself says is no output of any code.
 	before := newRun(0, cove.KernelRun{Limits: cove.Limits{Output: maxSentence}, OnOutput: n.overhear})
 	n.x.begin(before)
 	n.box.Offer(append(source, begin(n.x, spec)...)) // it is empty
 	if n.proc, err = in.Start(ctx, lang.command(spec, n.x, n.box)); err != nil {
 		n.box.Close()
+		close(n.dead)
 		return nil, err
 	}
 	go n.watch(context.WithoutCancel(ctx))
@@ -81,6 +81,16 @@ func (k *kernel) greet(words []string) error {
 	}
 	if k.lang.suits != nil {
 		return k.lang.suits(clean(words[2], maxName))
+	}
+	return nil
+}
+
+// languageOf returns a language by its name; nil if there is none.
+func (k *Kernels) languageOf(name string) *language {
+	for i := range k.all {
+		if k.all[i].name == name {
+			return &k.all[i]
+		}
 	}
 	return nil
 }

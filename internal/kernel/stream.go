@@ -22,7 +22,20 @@ type exchange struct {
 
 	hello   chan []string // what H told
 	adopted chan []string // what A told
+	pong    chan []string // what P told
 	last    string        // last words
+
+	rest   position // where the first of the stray output begins
+	marked position // as it was last recorded
+	behind func()   // told once that much was read since then; nil unless recorded
+}
+
+// position is how far the two streams have been handled, to the frame.
+type position struct {
+	Out      int64  `json:"out"`
+	Err      int64  `json:"err"`
+	OutPoint uint32 `json:"out_point,omitempty"`
+	ErrPoint uint32 `json:"err_point,omitempty"`
 }
 
 // stray is output that came between two runs.
@@ -36,6 +49,8 @@ type stream struct {
 	x    *exchange
 	name cove.Stream
 
+	came  int64  // bytes
+	done  int64  // of them handled
 	held  []byte // the end of what came, which may become a frame
 	point uint32 // the last point of this stream that has passed
 	after uint32 // it waits for this point of the other one
@@ -47,10 +62,11 @@ type stream struct {
 type item struct {
 	frame frame
 	data  []byte
+	end   int64 // where it ends in its stream
 }
 
 func newExchange() *exchange {
-	x := &exchange{marker: newMarker(), hello: make(chan []string, 1), adopted: make(chan []string, 1)}
+	x := &exchange{marker: newMarker(), hello: make(chan []string, 1), adopted: make(chan []string, 1), pong: make(chan []string, 1)}
 	x.out.x, x.out.name = x, cove.Stdout
 	x.err.x, x.err.name = x, cove.Stderr
 	return x
@@ -65,7 +81,9 @@ func (s *stream) Write(p []byte) (int, error) {
 		data = append(s.held, p...)
 		s.held = nil
 	}
+	s.came += int64(len(p))
 	s.split(data)
+	s.x.overflow()
 	return len(p), nil
 }
 
@@ -73,23 +91,24 @@ func (s *stream) Write(p []byte) (int, error) {
 func (s *stream) split(data []byte) {
 	marker := s.x.marker
 	for len(data) > 0 {
+		at := s.came - int64(len(data))
 		i := bytes.Index(data, marker)
 		if i < 0 {
 			n := len(data) - overlap(data, marker)
-			s.take(item{data: data[:n]})
+			s.take(item{data: data[:n], end: at + int64(n)})
 			s.held = slices.Clone(data[n:])
 			return
 		}
-		s.take(item{data: data[:i]})
+		s.take(item{data: data[:i], end: at + int64(i)})
 		f, n, what := parse(data[i+len(marker):], len(marker))
 		switch what {
 		case unfinished:
 			s.held = slices.Clone(data[i:])
 			return
 		case noFrame:
-			s.take(item{data: data[i : i+len(marker)]})
+			s.take(item{data: data[i : i+len(marker)], end: at + int64(i+len(marker))})
 		case aFrame:
-			s.take(item{frame: f})
+			s.take(item{frame: f, end: at + int64(i+len(marker)+n)})
 		}
 		data = data[i+len(marker)+n:]
 	}
@@ -120,7 +139,7 @@ func (s *stream) take(i item) {
 		s.handle(i)
 		return
 	}
-	s.queue = append(s.queue, item{frame: frame{kind: i.frame.kind, part: i.frame.part, seq: i.frame.seq, body: slices.Clone(i.frame.body)}, data: slices.Clone(i.data)})
+	s.queue = append(s.queue, item{frame: frame{kind: i.frame.kind, part: i.frame.part, seq: i.frame.seq, body: slices.Clone(i.frame.body)}, data: slices.Clone(i.data), end: i.end})
 	s.bytes += len(i.data) + len(i.frame.body) + maxHeader
 	if s.bytes > maxQueue {
 		s.drain() // who waits for so long waits for nothing
@@ -145,6 +164,14 @@ func (s *stream) other() *stream {
 
 func (s *stream) handle(i item) {
 	f := i.frame
+	if f.kind == sayAfter && f.seq > s.other().point {
+		s.after = f.seq // and it is not handled before the other stream is there
+		return
+	}
+	if f.kind == 0 && s.x.run == nil && len(s.x.stray) == 0 {
+		s.x.rest = s.x.position()
+	}
+	s.done = i.end
 	switch f.kind {
 	case 0:
 		s.x.deliver(s.name, i.data)
@@ -153,14 +180,12 @@ func (s *stream) handle(i item) {
 		if o := s.other(); o.after != 0 && o.after <= s.point {
 			o.drain()
 		}
-	case sayAfter:
-		if f.seq > s.other().point {
-			s.after = f.seq
-		}
 	case sayHello:
 		tell(s.x.hello, f.body)
 	case sayAdopted:
 		tell(s.x.adopted, f.body)
+	case sayPong:
+		tell(s.x.pong, f.body)
 	case sayLast:
 		if words, ok := unlist(f.body, 1); ok && len(words) == 1 {
 			s.x.last = clean(words[0], maxSentence)
@@ -170,7 +195,7 @@ func (s *stream) handle(i item) {
 			s.x.run = nil
 			close(r.done)
 		}
-	case askBegin, askRun, askCalm, askEnv:
+	case sayAfter, askBegin, askRun, askCalm, askEnv:
 	}
 }
 
@@ -197,14 +222,25 @@ func (x *exchange) deliver(from cove.Stream, data []byte) {
 	}
 }
 
-// begin makes r listen, to what was written before it first.
-func (x *exchange) begin(r *run) {
+// position is how far both streams have been handled. The caller holds mu.
+func (x *exchange) position() position {
+	return position{x.out.done, x.err.done, x.out.point, x.err.point}
+}
+
+// begin makes r listen, to what was written before it first, and returns where that
+// begins.
+func (x *exchange) begin(r *run) position {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	at := x.position()
+	if len(x.stray) > 0 {
+		at = x.rest
+	}
 	for _, s := range x.stray {
 		r.write(s.from, s.data)
 	}
 	x.stray, x.strays, x.run = nil, 0, r
+	return at
 }
 
 // end makes r hear no more than what has come, also what waited, and returns the
@@ -218,7 +254,7 @@ func (x *exchange) end(r *run) string {
 		}
 		if x.run == r && len(s.held) > 0 {
 			x.deliver(s.name, s.held)
-			s.held = nil
+			s.held, s.done = nil, s.came
 		}
 	}
 	if x.run == r {

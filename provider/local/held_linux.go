@@ -6,6 +6,9 @@ import (
 	"errors"
 	"iter"
 	"maps"
+	"slices"
+	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -18,9 +21,12 @@ import (
 type held struct {
 	client *keeper.Client
 	id     string
+
+	mu      sync.Mutex
+	records map[string]bool // programs whose pipes it has; guarded by mu
 }
 
-var _ guest.Holder = (*held)(nil)
+var _ guest.RecordHolder = (*held)(nil)
 
 // reserveHeld returns the place of a new sandbox with the keeper; nil where there
 // is none.
@@ -40,6 +46,11 @@ func (p *Provider) reserveHeld(ctx context.Context, h *hostSide, id cove.ID) (*h
 func (k *held) drop(ctx context.Context) error {
 	if k == nil {
 		return nil
+	}
+	for _, keep := range k.recorded() {
+		if err := k.forgetRecord(ctx, keep); err != nil && !errors.Is(err, keeper.ErrGone) {
+			return err
+		}
 	}
 	if err := k.client.Drop(ctx, k.id); err != nil && !errors.Is(err, keeper.ErrGone) {
 		return keeperFault(err)
@@ -177,7 +188,7 @@ func (k *held) Keep(ctx context.Context, keep string, note []byte, in, out, errs
 // Names implements [guest.Holder].
 func (k *held) Names(ctx context.Context) ([]string, error) {
 	names, err := k.client.Programs(ctx, k.id)
-	return names, faultOf(err)
+	return append(names, k.recorded()...), faultOf(err)
 }
 
 // Look implements [guest.Holder].
@@ -217,10 +228,88 @@ func (k *held) Shut(ctx context.Context, keep string) error {
 
 // Finish implements [guest.Holder].
 func (k *held) Finish(ctx context.Context, keep string) error {
+	if k.has(keep) {
+		return nil // its pipes are read by us
+	}
 	return faultOf(k.client.Finish(ctx, k.id, keep))
 }
 
 // Forget implements [guest.Holder].
 func (k *held) Forget(ctx context.Context, keep string) error {
+	if k.has(keep) {
+		return k.forgetRecord(ctx, keep)
+	}
 	return faultOf(k.client.Forget(ctx, k.id, keep))
+}
+
+// recordPrefix begins the names that a keeper has of recorded programs. What follows is
+// the sandbox's id, a colon and the program's name.
+const recordPrefix = "record:"
+
+func (k *held) recordName(keep string) string { return recordPrefix + k.id + ":" + keep }
+
+// readRecordName is the inverse of recordName.
+func readRecordName(name string) (id cove.ID, keep string, ok bool) {
+	rest, ok := strings.CutPrefix(name, recordPrefix)
+	if !ok {
+		return "", "", false
+	}
+	of, keep, ok := strings.Cut(rest, ":")
+	return cove.ID(of), keep, ok && cove.ID(of).Valid() && keep != ""
+}
+
+// recorded are the names of the programs whose pipes the keeper has.
+func (k *held) recorded() []string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.Sorted(maps.Keys(k.records))
+}
+
+func (k *held) has(keep string) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.records[keep]
+}
+
+// holds notes that the keeper has the pipes of a program, or has not.
+func (k *held) holds(keep string, has bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.records == nil {
+		k.records = map[string]bool{}
+	}
+	k.records[keep] = has
+	if !has {
+		delete(k.records, keep)
+	}
+}
+
+// HoldRecord implements [guest.RecordHolder].
+func (k *held) HoldRecord(ctx context.Context, keep string, note []byte, files map[string]int) error {
+	k.holds(keep, true)
+	err := k.client.Put(ctx, k.recordName(keep), keeper.Holding{Note: note, Files: files})
+	if err != nil {
+		k.holds(keep, false)
+	}
+	return faultOf(err)
+}
+
+// Record implements [guest.RecordHolder].
+func (k *held) Record(ctx context.Context, keep string) ([]byte, map[string]int, error) {
+	if !k.has(keep) {
+		return nil, nil, cove.Errorf(cove.NotFound, "no program of that name is recorded")
+	}
+	h, err := k.client.Get(ctx, k.recordName(keep))
+	if err != nil {
+		return nil, nil, keeperFault(err)
+	}
+	return h.Note, h.Files, nil
+}
+
+func (k *held) forgetRecord(ctx context.Context, keep string) error {
+	if err := k.client.Drop(ctx, k.recordName(keep)); err != nil {
+		return keeperFault(err)
+	}
+	k.holds(keep, false)
+	return nil
 }

@@ -86,12 +86,31 @@ func (h *hostSide) findKeeper() {
 	}
 	h.keeping.client = c
 	names, err := c.List(ctx)
+	records := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !strings.HasPrefix(name, recordPrefix) })
 	for _, name := range names {
 		if err != nil {
 			return
 		}
-		err = h.find(ctx, c, name)
+		if !strings.HasPrefix(name, recordPrefix) {
+			err = h.find(ctx, c, name)
+		}
 	}
+	for _, name := range records {
+		if err != nil {
+			return
+		}
+		err = h.findRecord(ctx, c, name)
+	}
+}
+
+// findRecord gives a recorded program to its sandbox, or drops one that has none.
+func (h *hostSide) findRecord(ctx context.Context, c *keeper.Client, name string) error {
+	id, keep, ok := readRecordName(name)
+	if b := h.keeping.left[id]; ok && b != nil {
+		b.made.held.holds(keep, true)
+		return nil
+	}
+	return c.Drop(ctx, name)
 }
 
 // find takes down what the keeper holds of one sandbox. What cannot be understood

@@ -99,6 +99,15 @@ func (h *held) finish() {
 	}
 }
 
+// mark says what of the output is not wanted again.
+func (h *held) mark(m protocol.Mark) {
+	if h != nil {
+		h.mu.Lock()
+		h.note = m.Note
+		h.mu.Unlock()
+	}
+}
+
 // forget frees all. It is called once.
 func (h *held) forget() {
 	if h != nil {

@@ -67,6 +67,34 @@ func (s *server) stillborn(p *program, name string, err error, stderr int, attac
 	return true
 }
 
+// mark makes a program that runs one that is kept, or says what of its output is not
+// wanted again.
+func (s *server) mark(m *protocol.Message) {
+	req, err := protocol.DecodeMark(m.Body)
+	if err != nil {
+		s.malformed(m)
+		return
+	}
+	s.procs.Lock()
+	defer s.procs.Unlock()
+	k := s.kept[req.Keep]
+	p := s.programs[req.Program]
+	switch {
+	case k != nil && k.id == req.Program:
+		k.held.mark(req)
+	case k != nil || req.Keep == "" || len(s.kept) >= protocol.MaxKept:
+		s.reply(m.ID, protocol.Reply{Reason: protocol.ReasonBusy})
+		return
+	case p == nil:
+		s.reply(m.ID, protocol.Reply{Reason: protocol.ReasonNoEntry})
+		return
+	default:
+		p.keep = req.Keep
+		s.kept[req.Keep] = &kept{id: p.id, since: time.Now(), held: p.held}
+	}
+	s.reply(m.ID, protocol.Reply{})
+}
+
 // listKept is what a host learns of the programs that are kept, after one of
 // them. It is called with procs held.
 func (s *server) listKept(g *protocol.Greeting, after uint64) {

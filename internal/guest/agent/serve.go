@@ -145,6 +145,8 @@ func (s *server) handle(m *protocol.Message) {
 	case protocol.KindHold:
 		s.berths.clear()
 		s.hold(m)
+	case protocol.KindMark:
+		s.mark(m)
 	case protocol.KindFollow:
 		s.follow(m)
 	case protocol.KindLook:

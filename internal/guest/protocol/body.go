@@ -371,6 +371,37 @@ func DecodePoke(b []byte) (Poke, error) {
 	return p, d.End()
 }
 
+// Mark makes a program one that is kept, if it is not yet. Of one whose streams the agent
+// holds, nothing is dropped any more but what was before the offsets, and the note is
+// the new one.
+type Mark struct {
+	Program  uint64
+	Keep     string
+	Note     []byte
+	Out, Err int64 // offsets of its streams
+}
+
+// Encode returns the body of a message.
+func (m Mark) Encode() []byte {
+	var e Encoder
+	e.Uint(m.Program)
+	e.Text(m.Keep)
+	e.Text(string(m.Note))
+	e.Int(m.Out)
+	e.Int(m.Err)
+	return e.Bytes()
+}
+
+// DecodeMark is the inverse of [Mark.Encode].
+func DecodeMark(b []byte) (Mark, error) {
+	d := NewDecoder(b)
+	m := Mark{Program: d.Uint(), Keep: d.Text(MaxKeep), Note: []byte(d.Text(MaxNote)), Out: d.Int(), Err: d.Int()}
+	if m.Out < 0 || m.Err < 0 {
+		d.fail()
+	}
+	return m, d.End()
+}
+
 // File asks for something to be done to a file.
 type File struct {
 	Name, To string // To: of a move

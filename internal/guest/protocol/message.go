@@ -5,15 +5,16 @@ package protocol
 // speaks to older agents too, from Oldest on, and sends nothing that those do not
 // know.
 const (
-	Version = 8
-	Oldest  = 2 // without Whole
-	Whole   = 3 // trees have hard links, pipes, all bits of a mode, attributes and holes
-	Doors   = 4 // agents listen, and hold what is kept
-	Owners  = 5 // descriptions have owners and attributes, and files get attributes
-	Moves   = 6 // changes tell files that move, and those whose attributes change
-	Losses  = 8 // what follows a program is told how much of its output was dropped
-	Lists   = 7 // programs can be kept to a list of executables, and the greeting says whether
-	Guards  = 8 // an agent keeps the input of a program open when its host is gone
+	Version = 10
+	Oldest  = 2  // without Whole
+	Whole   = 3  // trees have hard links, pipes, all bits of a mode, attributes and holes
+	Doors   = 4  // agents listen, and hold what is kept
+	Owners  = 5  // descriptions have owners and attributes, and files get attributes
+	Moves   = 6  // changes tell files that move, and those whose attributes change
+	Lists   = 7  // programs can be kept to a list of executables, and the greeting says whether
+	Losses  = 8  // what follows a program is told how much of its output was dropped
+	Guards  = 9  // an agent keeps the input of a program open when its host is gone
+	Marks   = 10 // programs get names while they run, and of those that are held output can be marked as read
 )
 
 // What an agent's executable is besides, by its first argument.
@@ -107,7 +108,9 @@ const (
 
 	KindExcess // of the agent, without an id: it ends the sandbox, and why
 
-	lastKind = KindExcess
+	KindMark // of the host: a name for a program, and what of its output is not wanted again
+
+	lastKind = KindMark
 )
 
 // Flow is the direction of a stream, seen by who receives the message that it

@@ -147,6 +147,7 @@ __cove_hear() {
         __cove_unlist "$__cove_text"
         __cove_env=("${__cove_words[@]}")
         ;;
+      P) __cove_say P '' 251 ;;
       X) builtin break ;;
     esac
     __cove_kind=

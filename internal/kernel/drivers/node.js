@@ -694,6 +694,7 @@
     if (kind === 'I') start(unlist(body));
     else if (kind === 'A') adopt(unlist(body));
     else if (kind === 'V') borrow(unlist(body));
+    else if (kind === 'P') say('P', 0);
     next();
   }
 

@@ -298,6 +298,11 @@ def adopt(*words):
     send(out, 1, frame(b"A", 0, fields(problem)))
 
 
+def answer():
+    """Says that all requests before this one are done."""
+    send(out, 1, frame(b"P", 0))
+
+
 def receive(data):
     """The next request, and what was read after it."""
     while b"\n" not in data[:64]:
@@ -357,7 +362,7 @@ def serve():
             if kind == b"X":
                 run(seq, body)
             else:
-                {b"I": begin, b"A": adopt, b"V": lent}[kind](*unfields(body))
+                {b"I": begin, b"A": adopt, b"V": lent, b"P": answer}[kind](*unfields(body))
         except OSError:
             give_up("its code closed the descriptors that drive it")
         except (KeyError, ValueError):
