@@ -14,15 +14,13 @@ import (
 // looked is when a shelf measured what it shares, and what its own store held then.
 type looked struct {
 	at          time.Time
-	took        time.Duration
 	size, files int64
 }
 
-// A measurement that took longer than slowLook is not made again before lookRest times as
-// long has passed.
+// More shared files than manyShared are not measured again before lookRest has passed.
 const (
-	slowLook = 100 * time.Millisecond
-	lookRest = 10
+	manyShared = 10_000
+	lookRest   = time.Second
 )
 
 // room are the bounds of the own store: what the files of other stores leave of those of
@@ -63,7 +61,7 @@ func (s *shelf) regain(ctx context.Context) {
 	room := s.room(s.state.Extra)
 	wide := room.Size-size >= s.bounds.Size/2 && room.Files-files >= s.bounds.Files/2
 	same := size == s.looked.size && files == s.looked.files // whatever hides a file takes a file
-	soon := s.looked.took > slowLook && time.Since(s.looked.at) < lookRest*s.looked.took
+	soon := s.shared.Files > manyShared && time.Since(s.looked.at) < lookRest
 	if err == nil && !wide && !same && !soon {
 		_ = s.measure(ctx)
 	}
@@ -76,7 +74,6 @@ func (s *shelf) measure(ctx context.Context) error {
 	if s.shared == (fence.Bounds{}) {
 		return nil
 	}
-	began := time.Now()
 	if err := s.look(); err != nil { // before: what changes meanwhile is seen the next time
 		return err
 	}
@@ -88,7 +85,6 @@ func (s *shelf) measure(ctx context.Context) error {
 		over++
 	}
 	shared, err := s.crew.measure(ctx, layers, over)
-	s.looked.took = time.Since(began)
 	if err != nil || shared == s.shared {
 		return err
 	}
