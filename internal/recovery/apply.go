@@ -43,8 +43,7 @@ func (s *Site) TakeUp(ctx context.Context, by string) (done []Item, failed error
 
 func (s *Site) takeUp(ctx context.Context, by string, item Item) error {
 	if item.Left == Nothing {
-		s.tellLost(ctx, []Item{item})
-		return nil
+		return s.tellLost(ctx, []Item{item})
 	}
 	if err := s.note(ctx, takenUp, by, item, ""); err != nil {
 		return err

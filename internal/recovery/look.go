@@ -3,6 +3,7 @@ package recovery
 import (
 	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"maps"
 	"slices"
@@ -69,8 +70,7 @@ func (s *Site) Look(ctx context.Context) ([]Item, error) {
 	}
 	lost := func(i Item) bool { return i.Left == Nothing }
 	if len(files) == 0 && (len(items) == 0 || !fresh && !slices.ContainsFunc(items, func(i Item) bool { return !lost(i) })) {
-		s.tellLost(ctx, items)
-		return nil, cmp.Or(s.refresh(ctx, names), s.Copies.settled())
+		return nil, errors.Join(s.tellLost(ctx, items), s.refresh(ctx, names), s.Copies.settled())
 	}
 	slices.SortFunc(items, func(a, b Item) int { return cmp.Compare(a.ID, b.ID) })
 	return append(items, files...), nil
@@ -255,16 +255,28 @@ func (s *Site) blank(id cove.ID, provider string, open map[cove.ID]opening) (*co
 	}, from
 }
 
-// tellLost says of sessions that they are lost, and forgets their copies.
-func (s *Site) tellLost(ctx context.Context, lost []Item) {
+// tellLost ends sessions of which nothing is left, and tells the log and the journal.
+func (s *Site) tellLost(ctx context.Context, lost []Item) error {
 	for _, item := range lost {
-		s.Logger.WarnContext(ctx, "session lost: the database does not know it, and neither a sandbox nor an archive of it is left",
+		s.Logger.WarnContext(ctx, "session lost: the database does not know it as it was last, and neither a sandbox nor an archive of it is left",
 			slog.String("session", string(item.ID)), slog.String("tenant", item.Tenant), slog.String("provider", item.Provider))
-		if err := s.note(ctx, "session.lost", "", item, "the database does not know it, and nothing of it is left"); err != nil {
-			s.Logger.ErrorContext(ctx, "the journal was not told of a lost session", slog.Any("error", err))
+		if err := s.note(ctx, "session.lost", "", item, "the database does not know it as it was last, and nothing of it is left"); err != nil {
+			return err
 		}
-		s.Copies.remove(ctx, item.Kind, item.ID)
+		if !item.Older {
+			s.Copies.remove(ctx, item.Kind, item.ID)
+			continue
+		}
+		rec, err := s.Copies.GetSession(ctx, item.ID)
+		if err == nil {
+			rec.State, rec.Cause, rec.EndedAt = cove.Ended, cove.ReasonNodeLost, time.Now()
+			err = s.Copies.PutSession(ctx, rec)
+		}
+		if err != nil {
+			return err
+		}
 	}
+	return nil
 }
 
 // refresh brings the copies up to date with the database, which knows all of them.

@@ -323,3 +323,65 @@ func TestDraftsThatACrashLeft(t *testing.T) {
 		}
 	}
 }
+
+// TestTakeUpThatFailsInPart has two sessions of one user and thread, of which the
+// database takes one: the other is still to be decided about, and can be discarded.
+func TestTakeUpThatFailsInPart(t *testing.T) {
+	r := newRig(t)
+	one := &cove.Session{ID: cove.NewID(), State: cove.Stopped, Provider: "fake", Spec: cove.Spec{User: "ann"}}
+	two := &cove.Session{ID: cove.NewID(), State: cove.Stopped, Provider: "fake", Spec: cove.Spec{User: "bob"}}
+	r.put(t, one)
+	r.put(t, two)
+	data, err := os.ReadFile(r.copyOf(two.ID))
+	check(t, err)
+	check(t, os.WriteFile(r.copyOf(two.ID), []byte(strings.Replace(string(data), "bob", "ann", 1)), 0o600))
+	r.lose(t)
+	done, err := r.TakeUp(t.Context(), "op")
+	if len(done) == 1 && done[0].ID == two.ID { // ids of one millisecond come in any order
+		one, two = two, one
+	}
+	if len(done) != 1 || done[0].ID != one.ID || cove.CodeOf(err) != cove.Conflict || !strings.Contains(cove.MessageOf(err), string(two.ID)) {
+		t.Fatalf("taken up %+v, %v", done, err)
+	}
+	if items := r.look(t); len(items) != 1 || items[0].ID != two.ID {
+		t.Errorf("left: %+v", items)
+	}
+	if done, err = r.Discard(t.Context(), "op", []cove.ID{two.ID}); err != nil || len(done) != 1 {
+		t.Errorf("discarded %+v, %v", done, err)
+	}
+	if items := r.look(t); len(items) != 0 {
+		t.Errorf("left: %+v", items)
+	}
+	for id, err := range r.Archives.List(t.Context()) {
+		if check(t, err); id != one.ID {
+			t.Errorf("the archive of %s is still there", id)
+		}
+	}
+}
+
+// TestOlderRecordOfWhichNothingIsLeft is a power failure that cost the database its last
+// write: the session's sandbox went with the machine, and its older record ends.
+func TestOlderRecordOfWhichNothingIsLeft(t *testing.T) {
+	r := newRig(t)
+	s := &cove.Session{ID: cove.NewID(), State: cove.Running, Provider: "fake"}
+	r.put(t, s)
+	data, err := os.ReadFile(r.copyOf(s.ID))
+	check(t, err)
+	check(t, os.WriteFile(r.copyOf(s.ID), []byte(strings.Replace(string(data), `"version":1`, `"version":5`, 1)), 0o600))
+	for range 2 {
+		if items := r.look(t); len(items) != 0 {
+			t.Errorf("found %+v", items)
+		}
+	}
+	if rec, err := r.Copies.GetSession(t.Context(), s.ID); err != nil || rec.State != cove.Ended || rec.Cause != cove.ReasonNodeLost {
+		t.Errorf("the record is %+v, %v", rec, err)
+	}
+	var told int
+	for _, err := range r.Journal.Events(t.Context(), cove.EventFilter{Kind: "session.lost", Session: s.ID}) {
+		check(t, err)
+		told++
+	}
+	if told != 1 {
+		t.Errorf("told %d times", told)
+	}
+}
