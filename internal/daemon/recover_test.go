@@ -102,8 +102,8 @@ func order(t *testing.T, cfg config.Config, o daemon.RecoveryOrder) daemon.Recov
 
 // kept is what a server had before its database was lost.
 type kept struct {
-	running, stopped, tenants cove.ID
-	volume                    string
+	running, stopped, tenants, snapshot cove.ID
+	volume                              string
 }
 
 func run(t *testing.T, p cove.Platform, id cove.ID, line string) string {
@@ -123,8 +123,8 @@ func opened(t *testing.T, p cove.Platform, spec cove.Spec) cove.ID {
 	return s.ID
 }
 
-// furnish gives a server a session that runs, one that is stopped, one of another
-// tenant and a volume, between which is called before the last change to each.
+// furnish gives a server a session that runs, a snapshot of it, one that is stopped, one
+// of another tenant and a volume, between which is called before the last change to each.
 func furnish(t *testing.T, cfg config.Config, between func()) kept {
 	t.Helper()
 	r, end := serve(t, cfg, daemon.Options{})
@@ -141,6 +141,9 @@ func furnish(t *testing.T, cfg config.Config, between func()) kept {
 	k.volume = v.Name
 	k.running = opened(t, p, cove.Spec{User: "bob", Idle: time.Hour, Env: map[string]string{"A": "b"}})
 	run(t, p, k.running, "echo of bob > f")
+	shot, err := p.Snapshots().Snapshot(t.Context(), k.running, cove.SnapshotRequest{Name: "first"})
+	check(t, err)
+	k.snapshot = shot.ID
 	_, secret, err := p.Admin().CreateKey(t.Context(), cove.KeyRequest{Name: "other", Tenant: "other", Scopes: []cove.Scope{cove.ScopeAll}})
 	check(t, err)
 	k.tenants = opened(t, dial(t, r.URL, secret), cove.Spec{})
@@ -166,6 +169,9 @@ func (k kept) whole(t *testing.T, r daemon.Ready) {
 	}
 	if got := run(t, p, k.stopped, "cat f"); got != "of ann\n" {
 		t.Errorf("its file has %q", got)
+	}
+	if got := run(t, p, opened(t, p, cove.Spec{Snapshot: k.snapshot}), "cat f"); got != "of bob\n" {
+		t.Errorf("the snapshot has %q", got)
 	}
 	if _, err := p.Volumes().Get(t.Context(), k.volume); err != nil {
 		t.Errorf("the volume: %v", err)
@@ -248,13 +254,13 @@ func TestLostDatabaseIsRecovered(t *testing.T) {
 			home, _, _, stop := recovering(t, cfg)
 			refusesAll(t, home, k)
 			report := order(t, cfg, daemon.RecoveryOrder{})
-			if found := states(report.Items); found[k.running] != "running sandbox" || found[k.stopped] != "stopped archive" || found[k.tenants] != "running sandbox" || len(report.Items) != 4 {
+			if found := states(report.Items); found[k.running] != "running sandbox" || found[k.stopped] != "stopped archive" || found[k.tenants] != "running sandbox" || len(report.Items) != 5 {
 				t.Errorf("found %+v", report.Items)
 			}
 			stop() // and nothing has changed
 			home, log, ready, end := recovering(t, cfg)
 			refusesAll(t, home, k)
-			if report = order(t, cfg, daemon.RecoveryOrder{TakeUp: true}); len(report.Items) != 4 || report.Left != 0 {
+			if report = order(t, cfg, daemon.RecoveryOrder{TakeUp: true}); len(report.Items) != 5 || report.Left != 0 {
 				t.Errorf("taken up: %+v", report)
 			}
 			k.whole(t, <-ready)
@@ -301,15 +307,18 @@ func TestDiscardedRecovery(t *testing.T) {
 	if report, err := daemon.Recover(t.Context(), cfg.Home, daemon.RecoveryOrder{Discard: true, Only: []cove.ID{cove.NewID()}}); err != nil || !strings.Contains(report.Error, "not among what was found") {
 		t.Errorf("an unknown id: %+v, %v", report, err)
 	}
-	if report := order(t, cfg, daemon.RecoveryOrder{Discard: true, Only: []cove.ID{k.running}}); len(report.Items) != 1 || report.Left != 3 {
-		t.Errorf("one of four: %+v", report)
+	if report := order(t, cfg, daemon.RecoveryOrder{Discard: true, Only: []cove.ID{k.running}}); len(report.Items) != 1 || report.Left != 4 {
+		t.Errorf("one of five: %+v", report)
 	}
-	if report := order(t, cfg, daemon.RecoveryOrder{Discard: true}); len(report.Items) != 3 || report.Left != 0 {
+	if report := order(t, cfg, daemon.RecoveryOrder{Discard: true}); len(report.Items) != 4 || report.Left != 0 {
 		t.Errorf("the rest: %+v", report)
 	}
 	r := <-ready
 	p := dial(t, "unix://"+r.Socket, "")
 	for s, err := range p.Sessions().List(t.Context(), cove.SessionFilter{}) {
+		t.Errorf("still there: %+v, %v", s, err)
+	}
+	for s, err := range p.Snapshots().List(t.Context(), cove.SnapshotFilter{}) {
 		t.Errorf("still there: %+v, %v", s, err)
 	}
 	for _, dir := range []string{"archives", "volumes"} {
