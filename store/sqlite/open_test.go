@@ -277,3 +277,52 @@ func damage(t *testing.T, path string, from int) {
 	}
 	check(t, os.WriteFile(path, data, 0o600))
 }
+
+func TestEmpty(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "cove.db")
+	want := func(what string, want bool) {
+		t.Helper()
+		if got, err := sqlite.Empty(path); err != nil || got != want {
+			t.Errorf("%s: %v, %v", what, got, err)
+		}
+	}
+	want("no file", true)
+	write(t, path, "")
+	want("a file of no bytes", true)
+	write(t, path, strings.Repeat("hello\n", 1000))
+	want("a text", false)
+	check(t, os.Remove(path))
+	foreign(t, path, "CREATE TABLE x (id TEXT); DROP TABLE x")
+	want("a database without tables", true)
+	check(t, os.Remove(path))
+	open(t, path)
+	want("a database of ours", false)
+}
+
+// TestSetAside keeps the log of a database that is gone, which would be read into a new
+// one otherwise, and leaves that of a database that is there.
+func TestSetAside(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "cove.db")
+	s := open(t, path)
+	check(t, s.PutSession(t.Context(), &cove.Session{ID: "a"}))
+	log, err := os.ReadFile(path + "-wal")
+	check(t, err)
+	check(t, sqlite.SetAside(path))
+	check(t, s.PutSession(t.Context(), &cove.Session{ID: "b"}))
+	check(t, s.Close())
+	check(t, os.Remove(path))
+	write(t, path+"-wal", string(log))
+	write(t, path+"-shm", "old")
+	check(t, sqlite.SetAside(path))
+	names := entries(t, dir)
+	if len(names) != 1 || !strings.HasPrefix(names[0], "cove.db-wal.") {
+		t.Fatalf("files: %q", names)
+	}
+	if kept, err := os.ReadFile(filepath.Join(dir, names[0])); err != nil || !bytes.Equal(kept, log) {
+		t.Errorf("the log was changed: %v", err)
+	}
+	for rec, err := range open(t, path).Sessions(t.Context(), cove.SessionFilter{}) {
+		t.Errorf("a new database has %+v, %v", rec, err)
+	}
+}
