@@ -48,8 +48,10 @@ func TestWords(t *testing.T) {
 		"an image": {with(ended(cove.Exited, 0, "", ""), func(r *cove.CodeResult) {
 			r.Results = []cove.Rich{{"text/plain": "<Figure>", "image/png": "AAAA"}, {"image/svg+xml": "<svg/>"}, {"application/json": "[1]"}}
 		}), "<Figure>\n[image/png, 3 bytes]\n[image/svg+xml, 6 bytes]\n[application/json, 3 bytes]"},
-		"started again": {with(ended(cove.Exited, 0, "hello\n", ""), func(r *cove.CodeResult) { r.Restarted = true }),
-			"hello\n[The session had been stopped and was started again: its files are kept, variables and programs that ran are gone.]"},
+		"started again": {
+			with(ended(cove.Exited, 0, "hello\n", ""), func(r *cove.CodeResult) { r.Restarted = true }),
+			"hello\n[The session had been stopped and was started again: its files are kept, variables and programs that ran are gone.]",
+		},
 		"no text":             {ended(cove.Exited, 0, "a\xff", ""), "a\uFFFD"},
 		"time":                {ended(cove.TimedOut, -1, "", ""), "Code execution timed out after 5s"},
 		"time, with output":   {ended(cove.TimedOut, -1, "1\n2\n", ""), "Code execution timed out after 5s\n\nOutput until then:\n1\n2"},

@@ -58,6 +58,10 @@ class Evicted(unittest.IsolatedAsyncioTestCase):
         x = client.execute("cat kept")
         self.assertEqual((x["stdout"], x.get("session_restarted")), ("x\n", True))
         client.close_session()
+        with Sandbox.create(client=self.client, user_id="ada", thread_id="two") as other:  # how it ends is not this client's to say
+            self.assertEqual(client.get_or_create_session(user_id="ada", thread_id="two")["session_id"], other.sandbox_id)
+            with self.assertRaises(ConflictError):
+                client.get_or_create_session(user_id="ada", thread_id="two", on_end="close")
 
     async def test_a_wrapper(self) -> None:
         async with MicrosandboxWrapper(WrapperConfig(server_url=self.server.url, api_key=self.server.key)) as wrapper:

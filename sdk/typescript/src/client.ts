@@ -1,6 +1,6 @@
 import type { Command, RunOptions } from "./commands.js";
 import { Connection } from "./connection.js";
-import { invalid } from "./errors.js";
+import { ConflictError, invalid } from "./errors.js";
 import type { Execution } from "./execution.js";
 import type { Content } from "./body.js";
 import type { TransferOptions, WriteOptions } from "./files.js";
@@ -33,11 +33,16 @@ export class SandboxClient implements AsyncDisposable {
 
   /**
    * getOrCreateSession returns the live session of a user and a thread, or makes one. When
-   * nothing happens in it for timeoutMs it ends, and its files with it, unless onEnd says otherwise.
+   * nothing happens in it for timeoutMs it ends, and its files with it, unless onEnd says otherwise, or others opened it.
    */
-  async getOrCreateSession({ signal, onQueue, idempotencyKey, onEnd = "close", ...spec }: SessionOptions): Promise<SandboxInfo> {
+  async getOrCreateSession({ signal, onQueue, idempotencyKey, ...spec }: SessionOptions): Promise<SandboxInfo> {
     if (!spec.userId || !spec.threadId) throw invalid("userId", "and threadId name a session; give both");
-    const sandbox = await Sandbox.openOn(this.connection, { ...spec, onEnd }, { signal, onQueue, idempotencyKey });
+    const open = (more: SandboxSpec) => Sandbox.openOn(this.connection, { ...more, ...spec }, { signal, onQueue, idempotencyKey });
+    const sandbox = await open({ onEnd: "close" }).catch((err: unknown) => {
+      const fields = err instanceof ConflictError && spec.onEnd === undefined ? err.details["fields"] : undefined;
+      if (!Array.isArray(fields) || fields.join() !== "on_end") throw err;
+      return open({}); // others opened it, and said how it ends
+    });
     this.remember(sandbox);
     return sandbox.info;
   }

@@ -40,6 +40,10 @@ describe("a session that the server stopped for room", () => {
     const x = await client.execute(session.id, "cat kept");
     assert.deepEqual([x.stdout, x.restarted], ["x\n", true]);
     await client.closeSession(session.id);
+    const ada = { userId: "ada", threadId: "two" };
+    await using other = await Sandbox.create({ ...where(served), ...ada }); // how it ends is not this client's to say
+    assert.equal((await client.getOrCreateSession(ada)).id, other.id);
+    await assert.rejects(client.getOrCreateSession({ ...ada, onEnd: "close" }), ConflictError);
   });
 
   test("comes back for a wrapper", async () => {

@@ -7,7 +7,7 @@ import os
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Type, Union
 
-from .._errors import InvalidError
+from .._errors import ConflictError, InvalidError
 from .._wire import Json
 from .client import Client
 from .commands import Command, OnText
@@ -82,11 +82,16 @@ class SandboxClient:
         task works in. spec has what Sandbox.create takes, such as policy or flavor.
 
         A session that nothing happens in for timeout_minutes ends, and its files with it,
-        unless on_end says otherwise."""
-        spec.setdefault("on_end", CLOSE)
+        unless on_end says otherwise, or others opened it."""
         self._work_in(None)  # if this fails, nothing goes on in the session of somebody else
         self._converses = self._converses or user_id is not None or thread_id is not None
-        sandbox = Sandbox.create(client=self.client, user_id=user_id, thread_id=thread_id, timeout_minutes=timeout_minutes, **spec)
+        asked = {**spec, "user_id": user_id, "thread_id": thread_id, "timeout_minutes": timeout_minutes}
+        try:
+            sandbox = Sandbox.create(client=self.client, **{"on_end": CLOSE, **asked})
+        except ConflictError as err:
+            if "on_end" in spec or err.details.get("fields") != ["on_end"]:
+                raise
+            sandbox = Sandbox.create(client=self.client, **asked)  # others opened it, and said how it ends
         known = self._sandboxes.get(sandbox.sandbox_id)
         if known is None:
             self._remember(sandbox)
