@@ -101,6 +101,9 @@ func TestIdleSessionsKeepTheirFiles(t *testing.T) {
 		if n := held(t, w.provider); n != 0 {
 			t.Errorf("the provider holds %d sandboxes", n)
 		}
+		if report, err := p.Admin().Tenant(t.Context(), cove.DefaultTenant); err != nil || report.Disk.Archives == 0 {
+			t.Errorf("the kept files do not count: %+v, %v", report, err)
+		}
 		_, err := p.Sessions().Get(t.Context(), gone.ID)
 		wantCode(t, err, cove.NotFound, cove.ReasonSessionExpired)
 		after(46 * time.Hour)

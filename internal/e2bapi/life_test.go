@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/engine"
 	"github.com/cove-sandbox/cove/internal/e2bapi"
 	"github.com/cove-sandbox/cove/provider/fake"
 )
@@ -206,6 +207,34 @@ func TestNoMemory(t *testing.T) {
 		t.Errorf("it is %s", s.State)
 	}
 	r.wants(http.StatusNoContent, nil, "POST", "/sandboxes/"+string(id)+"/pause", `{"memory":false}`)
+}
+
+// TestEvictedSandboxesComeBack: clients of E2B know no sandbox that a server stopped for
+// room. One that they paused stays paused.
+func TestEvictedSandboxesComeBack(t *testing.T) {
+	r := serveWith(t, rigOptions{engine: func(c *engine.Config) { c.MaxSessions, c.Evict = 1, true }})
+	a := r.create(`{}`)
+	r.putFile(a, "f", "kept")
+	b := r.create(`{}`)
+	if s := r.session(a); s.State != cove.Stopped || s.Spec.OnEnd != cove.EndClose {
+		t.Fatalf("the evicted sandbox is %s, and at its end %q", s.State, s.Spec.OnEnd)
+	}
+	fetch := func(id cove.ID) int {
+		status, _, _ := r.read(r.inside(t.Context(), id, 49983, "GET", "/files?path=/home/user/f", nil))
+		return status
+	}
+	if got := fetch(a); got != http.StatusOK {
+		t.Errorf("a file of the evicted sandbox: %d", got)
+	}
+	r.wants(http.StatusNoContent, nil, "POST", "/sandboxes/"+string(a)+"/pause", `{}`)
+	r.putFile(b, "f", "kept")
+	if got := fetch(a); got == http.StatusOK || r.session(a).State != cove.Stopped {
+		t.Errorf("a file of the paused and evicted sandbox: %d, and it is %s", got, r.session(a).State)
+	}
+	r.wants(http.StatusCreated, nil, "POST", "/sandboxes/"+string(a)+"/connect", `{"timeout":30}`)
+	if got := fetch(a); got != http.StatusOK {
+		t.Errorf("a file after it was connected: %d", got)
+	}
 }
 
 func TestKill(t *testing.T) {

@@ -222,6 +222,11 @@ var mutations = []mutation{
 		"./engine", "TestPlatform/sessions/names_of_variables",
 	},
 	{
+		"the start of sessions that the server stopped", "session.go",
+		"(s.Spec.Wake || s.ByServer())", "s.Spec.Wake",
+		"./engine", "TestEvictedSessionsComeBackOnUse",
+	},
+	{
 		"the paths of the host that errors leave out", "engine/told.go",
 		"return v.e.cfg.Paths.Error(err)", "return err",
 		"./engine", "TestPathsOfTheHost",
