@@ -17,7 +17,7 @@ const nobody = "00000000000000000000000000"
 
 func TestLifeOfASandbox(t *testing.T) {
 	b := served(t)
-	id := b.id("sandbox", "create", "--user", "ann", "--thread", "t1", "--project", "p", "--label", "a=b", "--idle", "1h", "--lifetime", "2h", "--port", "80")
+	id := b.id("sandbox", "create", "--user", "ann", "--thread", "t1", "--project", "p", "--label", "a=b", "--idle", "1h", "--lifetime", "2h", "--port", "80", "--on-end", "close")
 	if !cove.ID(id).Valid() {
 		t.Fatalf("created %q", id)
 	}
@@ -40,6 +40,9 @@ func TestLifeOfASandbox(t *testing.T) {
 		if got := b.ok(append([]string{"sandbox", "ls"}, f...)...); strings.Contains(got, id) {
 			t.Errorf("%v does not select: %s", f, got)
 		}
+	}
+	if got := b.ok("--json", "sandbox", "get", id); !strings.Contains(got, `"on_end":"close"`) {
+		t.Errorf("get: %s", got)
 	}
 	if got := b.ok("sandbox", "get", id); !strings.Contains(got, "status          running\n") || !strings.Contains(got, "boundary        none\n") {
 		t.Errorf("get: %s", got)
@@ -128,6 +131,7 @@ func TestWordsThatMakeNoSense(t *testing.T) {
 		{2, `--label: "a" has no value`, []string{"sandbox", "create", "--label", "a"}},
 		{2, `--label: "a" has no value`, []string{"sandbox", "ls", "--label", "a"}},
 		{2, `--label: "a" has no value`, []string{"sandbox", "fork", "--label", "a", nobody}},
+		{2, `on_end: "vanish" is unknown; use one of close, pause, stop`, []string{"sandbox", "create", "--on-end", "vanish"}},
 		{2, `--idle: "0" is not a time above 0`, []string{"sandbox", "create", "--idle", "0"}},
 		{2, `--lifetime: "-1" is not a time above 0`, []string{"sandbox", "create", "--lifetime", "-1"}},
 		{2, "ports: 70000 is not a port", []string{"sandbox", "create", "--port", "70000"}},
