@@ -58,6 +58,34 @@ type Files interface {
 	Tag(ctx context.Context, name string, meta map[string]string) error
 }
 
+// FilePager is a Files that can go on with a list where a page of it ended.
+type FilePager interface {
+	// ListPage returns up to limit files of what List yields, after the first skip,
+	// and whether there are more. What changes between two pages may be seen or not.
+	ListPage(ctx context.Context, dir string, depth, skip, limit int) (page []FileInfo, more bool, err error)
+}
+
+// ListPage is that of a [FilePager], and reads from the beginning where f is none.
+func ListPage(ctx context.Context, f Files, dir string, depth, skip, limit int) (page []FileInfo, more bool, err error) {
+	if pager, ok := f.(FilePager); ok {
+		return pager.ListPage(ctx, dir, depth, skip, limit)
+	}
+	seen := 0
+	for info, err := range f.List(ctx, dir, depth) {
+		if err != nil {
+			return nil, false, err
+		}
+		if seen++; seen <= skip {
+			continue
+		}
+		if len(page) == limit {
+			return page, true, nil
+		}
+		page = append(page, info)
+	}
+	return page, false, nil
+}
+
 // FileInfo describes one file. Path is absolute.
 type FileInfo struct {
 	Path     string      `json:"path"`

@@ -104,6 +104,25 @@ func (f files) List(ctx context.Context, dir string, depth int) iter.Seq2[cove.F
 	return feed(ctx, f.c, ask{method: http.MethodGet, path: of(f.id, "/files/list"), query: query}, wire.OnFile, wire.File.Cove)
 }
 
+var _ cove.FilePager = files{}
+
+// ListPage implements [cove.FilePager].
+func (f files) ListPage(ctx context.Context, dir string, depth, skip, limit int) ([]cove.FileInfo, bool, error) {
+	query := named(dir)
+	query.Set("depth", strconv.Itoa(depth))
+	query.Set("limit", strconv.Itoa(limit))
+	query.Set("cursor", strconv.Itoa(skip))
+	p, err := get[wire.Page[wire.File]](ctx, f.c, ask{method: http.MethodGet, path: of(f.id, "/files/list"), query: query})
+	if err != nil {
+		return nil, false, err
+	}
+	list := make([]cove.FileInfo, len(p.Items))
+	for i, w := range p.Items {
+		list[i] = w.Cove()
+	}
+	return list, p.NextCursor != "", nil
+}
+
 // Mkdir implements [cove.Files].
 func (f files) Mkdir(ctx context.Context, name string) error {
 	return f.c.tell(ctx, ask{method: http.MethodPost, path: of(f.id, "/files/mkdir"), body: wire.MkdirRequestOf(name)})

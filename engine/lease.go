@@ -42,6 +42,7 @@ type lease struct {
 	warm      *warm                      // interpreters that no context has; nil: none
 	asked     *desk                      // where questions to data are answered; nil: nowhere yet
 	watchers  map[int]context.CancelFunc // streams to end when the sandbox goes
+	listings  []*listing                 // lists of files that wait for their next page, oldest first
 	nextWait  int                        // the next number in running and watchers
 	abandon   context.CancelCauseFunc    // ends the wait for room; nil unless it waits
 	trial     *onTrial                   // what is on trial; nil unless rec.Trial is open

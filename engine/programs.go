@@ -41,6 +41,7 @@ func (l *lease) quit(ctx context.Context, spare func(context.Context, *execution
 	slots := slices.Collect(maps.Values(l.contexts))
 	clear(l.contexts)
 	l.mu.Unlock()
+	l.dropListings()
 	for _, stop := range watchers {
 		stop()
 	}

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"net/http"
 	"reflect"
+	"strconv"
 
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/internal/wire"
@@ -91,9 +92,21 @@ func (c *call) listFiles() error {
 			return e.send(wire.OnEnd, "", struct{}{})
 		})
 	}
-	p, err := pageBySkip(c, c.files().List(c.r.Context(), c.dir(), depth), wire.FileOf)
+	skip, err := c.skip()
 	if err != nil {
 		return err
+	}
+	limit := c.pageSize()
+	files, more, err := cove.ListPage(c.r.Context(), c.files(), c.dir(), depth, skip, limit)
+	if err != nil {
+		return err
+	}
+	p := wire.Page[wire.File]{Items: make([]wire.File, len(files))}
+	for i, f := range files {
+		p.Items[i] = wire.FileOf(f)
+	}
+	if more {
+		p.NextCursor = strconv.Itoa(skip + limit)
 	}
 	return c.send(http.StatusOK, p)
 }

@@ -54,13 +54,9 @@ func pageWhile[T, W any](list iter.Seq2[T, error], limit int, room func(T) bool,
 // pageBySkip is page for a list without cursors of its own: the cursor counts
 // the elements before it.
 func pageBySkip[T, W any](c *call, list iter.Seq2[T, error], form func(T) W) (wire.Page[W], error) {
-	skip := 0
-	if text := c.query.text("cursor"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 0 {
-			return wire.Page[W]{}, badCursor(text)
-		}
-		skip = n
+	skip, err := c.skip()
+	if err != nil {
+		return wire.Page[W]{}, err
 	}
 	limit := c.pageSize()
 	rest := func(yield func(T, error) bool) {
@@ -75,6 +71,19 @@ func pageBySkip[T, W any](c *call, list iter.Seq2[T, error], form func(T) W) (wi
 		}
 	}
 	return page(rest, limit, form, func(T) string { return strconv.Itoa(skip + limit) })
+}
+
+// skip is a cursor that counts the elements before it.
+func (c *call) skip() (int, error) {
+	text := c.query.text("cursor")
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 {
+		return 0, badCursor(text)
+	}
+	return n, nil
 }
 
 func badCursor(text string) error {
