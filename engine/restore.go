@@ -60,7 +60,7 @@ func enlarged(w, need cove.Workspace) cove.Workspace {
 
 // What files take where they are restored.
 const (
-	filePage   = 4 * cove.KiB
+	pageBytes  = 4 * cove.KiB
 	shortLink  = 128     // a longer one takes a page
 	usualFiles = 100_000 // that a workspace takes whose spec names none
 )
@@ -78,7 +78,7 @@ func (e *Engine) archiveNeeds(ctx context.Context, s *cove.Session) (need cove.W
 	for {
 		h, err := in.Next()
 		if began >= 0 {
-			need.Size += (stream.n - began) / filePage * filePage // the rest is the header that follows
+			need.Size += (stream.n - began) / pageBytes * pageBytes // the rest is the header that follows
 			began = -1
 		}
 		if errors.Is(err, io.EOF) {
@@ -97,9 +97,9 @@ func (e *Engine) archiveNeeds(ctx context.Context, s *cove.Session) (need cove.W
 		case h.Typeflag == tar.TypeReg && hollow(h) > 0, h.Typeflag == tar.TypeGNUSparse:
 			began = stream.n
 		case h.Typeflag == tar.TypeReg:
-			need.Size += (cove.Bytes(h.Size) + filePage - 1) / filePage * filePage
+			need.Size += (cove.Bytes(h.Size) + pageBytes - 1) / pageBytes * pageBytes
 		case h.Typeflag == tar.TypeSymlink && len(h.Linkname) >= shortLink:
-			need.Size += filePage
+			need.Size += pageBytes
 		}
 	}
 }
