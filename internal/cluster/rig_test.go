@@ -72,7 +72,7 @@ type node struct {
 	directory *redis.Store
 	records   *noderecord.Directory // the same, with copies on the node's disk
 	before    bool                  // the node was there before
-	link      *link // between the node and the directory
+	link      *link                 // between the node and the directory
 	member    *cluster.Member
 	engine    *engine.Engine
 	address   string
@@ -124,7 +124,10 @@ func (n *node) open() error {
 	home := httpapi.New(httpapi.Config{Platform: n.member.Home, Authenticate: n.member.Authenticate})
 	n.server = httpapi.Server(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if n.silent.Load() {
-			panic(http.ErrAbortHandler)
+			conn, _, err := http.NewResponseController(w).Hijack()
+			n.must(err)
+			n.must(conn.Close())
+			return
 		}
 		if cluster.WantsAny(r) {
 			home.ServeHTTP(w, r)
