@@ -58,10 +58,7 @@ func (l *lease) hold(now time.Time) (ready, waits bool) {
 // bringBack waits until nothing else changes a session, and starts or resumes it where
 // that is due.
 func (v view) bringBack(ctx context.Context, l *lease) error {
-	if l.isQueued() {
-		return waitsForRoom().Remedy("try again later")
-	}
-	if err := l.takeTurn(ctx); err != nil {
+	if err := l.takeTurnUnlessQueued(ctx); err != nil {
 		return err
 	}
 	asked, err := v.e.comeBack(ctx, l)
@@ -77,6 +74,29 @@ func (v view) bringBack(ctx context.Context, l *lease) error {
 	case cove.Creating, cove.Running, cove.Failed, cove.Ended:
 	}
 	return err
+}
+
+// queueLook is how often a caller that waits for a session looks whether another one waits
+// for room for it.
+const queueLook = time.Second
+
+// takeTurnUnlessQueued is takeTurn for a caller that does not wait for room: where the turn
+// is held by one that does, it is told so.
+func (l *lease) takeTurnUnlessQueued(ctx context.Context) error {
+	for {
+		if l.isQueued() {
+			return waitsForRoom().Remedy("try again later")
+		}
+		short, cancel := context.WithTimeout(ctx, queueLook)
+		err := l.takeTurn(short)
+		cancel()
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
 }
 
 // comeBack pauses or stops a session whose fixed end has come, and starts or resumes one
