@@ -38,6 +38,13 @@ func (f files) List(ctx context.Context, dir string, depth int) iter.Seq2[cove.F
 	return f.now().List(ctx, dir, depth)
 }
 
+var _ cove.FilePager = files{}
+
+// ListPage implements [cove.FilePager].
+func (f files) ListPage(ctx context.Context, dir string, depth, skip, limit int) ([]cove.FileInfo, bool, error) {
+	return cove.ListPage(ctx, f.now(), dir, depth, skip, limit)
+}
+
 // Mkdir implements [cove.Files].
 func (f files) Mkdir(ctx context.Context, name string) error { return f.now().Mkdir(ctx, name) }
 

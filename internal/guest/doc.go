@@ -71,8 +71,10 @@
 // watches of version 6 tell a file that has another name from one that is gone, and
 // one with other attributes from one with other content. Since version 7 a start or hold
 // can have a list of programs, to which landlock keeps the program and all that it
-// starts; the greeting says whether the agent's kernel has that. Since version 8 a start can
-// have its input guarded, see below.
+// starts; the greeting says whether the agent's kernel has that. Since version 8 a host that
+// follows a program that is held is told how much of its output was dropped. Since version 9
+// a start can have its input guarded, see below. Since version 10 a program that runs can be
+// given a name, and of output that is held a part can be marked as read.
 //
 // # Hosts
 //
@@ -200,7 +202,7 @@
 // for a program that is started with hold instead. It remembers what the program
 // writes, as records: data, and errors for what comes on stderr. Hold says how many
 // bytes of it, beginning with the first; of what is more than that only the newest
-// 256 KiB are there, and all programs together have no more than four times as much.
+// 256 KiB are there, after a record that says how much of each stream is not, and all programs together have no more than four times as much.
 // Who follows gets it from the first byte on and is waited for while he reads, so
 // that he misses nothing; who does not read for ten seconds is not, unless he says, by
 // the signal of his Poke, that nobody else ever will. The input is a stream that host
