@@ -57,6 +57,17 @@ func hosting(t *testing.T, home, provider string) (end func(syscall.Signal)) {
 	return serverOf(t, program.Cove(t), home, provider)
 }
 
+// closeAll closes sessions of a test, also of one that failed, and stops its server.
+func closeAll(t *testing.T, c *client.Client, end func(syscall.Signal), ids ...cove.ID) {
+	t.Helper()
+	for _, id := range ids {
+		if _, err := c.Sessions().Close(context.WithoutCancel(t.Context()), id, false); err != nil {
+			t.Error(err)
+		}
+	}
+	end(syscall.SIGTERM)
+}
+
 // TestInputOfAKilledServer: programs read input, from a request that goes on or from one that
 // was whole, and the server is killed or stopped. None of them takes that for the end of its
 // input: what they replace with it is as it was.
@@ -69,6 +80,7 @@ func TestInputOfAKilledServer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		defer func() { closeAll(t, c, end, s.ID) }()
 		kills := 40
 		if testing.Short() {
 			kills = 6
@@ -94,10 +106,6 @@ func TestInputOfAKilledServer(t *testing.T) {
 				t.Fatalf("after %d ends, the last with %v, the file has %d bytes, %.40q", i+1, sig, len(text), text)
 			}
 		}
-		if _, err := c.Sessions().Close(t.Context(), s.ID, false); err != nil {
-			t.Error(err)
-		}
-		end(syscall.SIGTERM)
 	})
 }
 
@@ -161,13 +169,20 @@ func TestPausedSessionsOutliveTheServer(t *testing.T) {
 		end := hosting(t, home, provider)
 		c := connect(t, home)
 		var all []*living
+		defer func() {
+			var ids []cove.ID
+			for _, l := range all {
+				ids = append(ids, l.id)
+			}
+			closeAll(t, c, end, ids...)
+		}()
 		for range 3 {
 			l := begin(t, c, home)
+			all = append(all, l)
 			l.count(t, c, 0, 60)
 			if _, err := c.Snapshots().Pause(t.Context(), l.id); err != nil {
 				t.Fatal(err)
 			}
-			all = append(all, l)
 		}
 		for range 2 {
 			end(syscall.SIGKILL)
@@ -189,10 +204,6 @@ func TestPausedSessionsOutliveTheServer(t *testing.T) {
 			}
 			l.count(t, c, 0, 200)
 			l.finish(t, c)
-			if _, err := c.Sessions().Close(t.Context(), l.id, false); err != nil {
-				t.Error(err)
-			}
 		}
-		end(syscall.SIGTERM)
 	})
 }
