@@ -242,6 +242,11 @@ var mutations = []mutation{
 		"./engine", "TestTenantDisk",
 	},
 	{
+		"the guard of a program's input", "internal/guest/start.go",
+		"p.guarded = !p.relayed && c.version >= protocol.Guards", "p.guarded = false",
+		"./internal/guest", "TestInputOfAKilledHost/descriptors",
+	},
+	{
 		"the failure for an unknown group of a suite", "provider/providertest/suite.go",
 		"\tif err := known(all, only); err != nil {\n", "\tif err := known(all, only); err != nil && false {\n",
 		"./provider/providertest", "TestRunChecksGroups",

@@ -54,7 +54,7 @@ var severe = []struct {
 		groups:   []string{"archive", "named_volumes", "restart", "snapshot", "snapshots"},
 		words: []string{
 			"acrossrestarts", "adopted", "afterakill", "beyondakill", "beyondarestart", "cannotkeep", "closeandkeep", "crash", "cutshort", "damage",
-			"doesnotlie", "drain", "keepsthe", "killedserver", "killinthemiddle", "layersgone", "lost", "neverhalf", "onceinthewhole", "outlive",
+			"doesnotlie", "drain", "inputof", "inputthat", "keepsthe", "killedserver", "killinthemiddle", "layersgone", "lost", "neverhalf", "onceinthewhole", "outlive",
 			"samesandbox", "snapshot", "stopandstart", "survivesarestart", "tampered", "walk", "wholeornot", "withoutajournal",
 		},
 	},
