@@ -16,7 +16,7 @@ import (
 // Bounds on what recovery waits for and takes up.
 const (
 	resumeTime = 10 * time.Second // for one call to a provider
-	maxKept    = maxRunning + maxEndedKept
+	maxKept    = maxRunning + maxEndedKept + maxContexts + mostLanguages
 	maxNote    = 16 << 10 // what a provider holds with a program
 )
 
@@ -132,6 +132,10 @@ func (e *Engine) resumePrograms(ctx context.Context, l *lease) error {
 		}
 	}
 	for _, k := range all {
+		if isContext(k.Keep) && len(k.Note) == 0 { // it waited for somebody's code
+			e.forgetPrograms(ctx, l.id, r, k.Keep)
+			continue
+		}
 		err := e.resumeKept(ctx, l, r, k)
 		switch cove.CodeOf(err) { //nolint:exhaustive // all others are about the program
 		case "":
@@ -214,8 +218,12 @@ func (e *Engine) resumeProgram(ctx context.Context, l *lease, r cove.Resumer, n 
 
 // loseProgram frees what cannot be taken up again, and says so.
 func (e *Engine) loseProgram(ctx context.Context, l *lease, r cove.Resumer, keep string, cause error) {
-	e.cfg.Logger.WarnContext(ctx, "program lost", sessionAttr(l.id), errAttr(cause))
-	e.note(ctx, "process.lost", l.view(), keep+": "+cove.MessageOf(cause))
+	what := "process"
+	if isContext(keep) {
+		what = "context"
+	}
+	e.cfg.Logger.WarnContext(ctx, what+" lost", sessionAttr(l.id), errAttr(cause))
+	e.note(ctx, what+".lost", l.view(), keep+": "+cove.MessageOf(cause))
 	e.forgetPrograms(ctx, l.id, r, keep)
 }
 

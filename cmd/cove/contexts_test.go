@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -11,6 +12,8 @@ import (
 
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/client"
+	"github.com/cove-sandbox/cove/internal/testkit/program"
+	"github.com/cove-sandbox/cove/internal/testkit/tier"
 )
 
 // TestContextsOutliveTheServer kills a server while code runs, and ends the next one
@@ -18,12 +21,33 @@ import (
 // way has its result and all that it wrote.
 func TestContextsOutliveTheServer(t *testing.T) {
 	needLocal(t)
-	contextsOutlive(t, "local")
+	contextsOutlive(t, "cove", "local")
 }
 
-func contextsOutlive(t *testing.T, provider string) {
+// TestContextsOutliveTheServerElsewhere is the same where agents hold the streams of
+// programs.
+func TestContextsOutliveTheServerElsewhere(t *testing.T) {
+	tier.Full(t, "TestContextsOutliveTheServer is the same with local")
+	for provider, setting := range map[string][2]string{
+		"gvisor": {"COVE_TEST_RUNSC", "COVE_GVISOR_RUNSC"},
+		"docker": {"COVE_TEST_DOCKER_HOST", "DOCKER_HOST"},
+	} {
+		t.Run(provider, func(t *testing.T) {
+			engine := os.Getenv(setting[0])
+			if engine == "" {
+				t.Skipf("%s is not set; make test-all starts one", setting[0])
+			}
+			t.Setenv(setting[1], engine)
+			t.Setenv("DOCKER_IMAGE", "cove-sandbox:test")
+			contextsOutlive(t, program.Cove(t), provider)
+		})
+	}
+}
+
+func contextsOutlive(t *testing.T, executable, provider string) {
+	t.Helper()
 	home := filepath.Join(t.TempDir(), "home")
-	end := server(t, home, provider)
+	end := serverOf(t, executable, home, provider)
 	c := connect(t, home)
 	s, err := c.Sessions().Open(t.Context(), cove.OpenRequest{Spec: cove.Spec{Resources: cove.Resources{Memory: 512 * cove.MiB}}})
 	if err != nil {
@@ -54,7 +78,10 @@ x`, round),
 			_, err := c.Contexts(s.ID).Run(context.WithoutCancel(t.Context()), long)
 			gone <- err
 		}()
-		if !eventually(30*time.Second, func() bool { _, err := c.Files(s.ID).Stat(t.Context(), fmt.Sprint("running", round)); return err == nil }) {
+		if !eventually(30*time.Second, func() bool {
+			_, err := c.Files(s.ID).Stat(t.Context(), fmt.Sprint("running", round))
+			return err == nil
+		}) {
 			t.Fatal("the code does not begin")
 		}
 		end(sig)
@@ -62,7 +89,7 @@ x`, round),
 			t.Error("the caller of a server that is gone has a result")
 		}
 
-		end = server(t, home, provider)
+		end = serverOf(t, executable, home, provider)
 		c = connect(t, home)
 		if after := contextsOf(t, c, s.ID); after != strings.Replace(before, "python /workspace false", "python /workspace true", 1) {
 			t.Errorf("after %v the contexts are\n%s, before they were\n%s", sig, after, before)

@@ -324,7 +324,7 @@ func (c *Conn) begin(ctx context.Context, p *process) (uint64, chan answer, erro
 		p.id = c.next
 		c.procs[p.id] = p
 		if p.keep != "" {
-			c.kept[p.keep] = &kept{id: p.id, procs: map[*process]bool{}, recording: p.recording}
+			c.kept[p.keep] = &kept{id: p.id, procs: map[*process]bool{}, recording: p.recording, started: p.started}
 		}
 	}
 	return c.next, ch, nil

@@ -32,6 +32,7 @@ type kept struct {
 	exit  protocol.Exited
 	wall  time.Duration // 0 if it is not known
 
+	started   time.Time
 	recording *recording // nil where this process does not record it
 }
 
@@ -373,7 +374,7 @@ func (c *Conn) join(keep string, p *process) (*kept, error) {
 	if k == nil {
 		return nil, cove.Errorf(cove.NotFound, "no program named %.80s is kept", keep)
 	}
-	p.id, k.recording = k.id, p.recording
+	p.id, k.recording, k.started = k.id, p.recording, p.started
 	if k.ended {
 		ended := *k
 		return &ended, nil

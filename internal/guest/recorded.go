@@ -96,10 +96,18 @@ func (c *Conn) Mark(ctx context.Context, keep string, m cove.Mark) error {
 	switch {
 	case err != nil:
 		return err
-	case k == nil || r == nil:
+	case k == nil:
 		return cove.Errorf(cove.NotFound, "no program named %.80s is recorded", keep)
+	case r != nil:
+		return c.mark(ctx, keep, r, m)
+	case !c.link.Relayed() || c.version < protocol.Marks:
+		return cove.Errorf(cove.Unsupported, "the sandbox's agent is of an older version and records no programs")
 	}
-	return c.mark(ctx, keep, r, m)
+	note, err := json.Marshal(record{Started: k.started, Note: m.Note})
+	if err != nil {
+		return cove.Wrap(cove.Internal, err, "the state of a program cannot be written down")
+	}
+	return c.plain(ctx, protocol.KindMark, protocol.Mark{Program: k.id, Keep: keep, Note: note, Out: m.Stdout, Err: m.Stderr}.Encode())
 }
 
 func (c *Conn) mark(ctx context.Context, keep string, r *recording, m cove.Mark) error {
@@ -283,3 +291,25 @@ type never struct{}
 
 // Read implements [io.Reader].
 func (never) Read([]byte) (int, error) { return 0, os.ErrClosed }
+
+// Rename gives a program that the agent holds another name, for who has it recorded
+// from here on.
+func (c *Conn) Rename(ctx context.Context, keep, to string) error {
+	if c.version < protocol.Marks {
+		return cove.Errorf(cove.Unsupported, "the sandbox's agent is of an older version and gives programs no other name")
+	}
+	c.mu.Lock()
+	k := c.kept[keep]
+	c.mu.Unlock()
+	if k == nil || !validKeep(to) {
+		return cove.Errorf(cove.NotFound, "no program named %.80s is kept", keep)
+	}
+	if err := c.plain(ctx, protocol.KindMark, protocol.Mark{Program: k.id, Keep: to}.Encode()); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.kept, keep)
+	c.kept[to] = k
+	return nil
+}

@@ -17,7 +17,7 @@ type resumable struct {
 	l pausable
 }
 
-var _ cove.Resumer = resumable{}
+var _ cove.Recorder = resumable{}
 
 // Unwrap lets [cove.As] find the powers below.
 func (r resumable) Unwrap() cove.Sandbox { return r.Sandbox }
@@ -34,6 +34,11 @@ func (r resumable) Resume(ctx context.Context, keep string, cmd cove.Command) (c
 		return nil, err
 	}
 	return killable{p, r.l}, nil
+}
+
+// Mark implements [cove.Recorder].
+func (r resumable) Mark(ctx context.Context, keep string, m cove.Mark) error {
+	return r.l.link().Mark(ctx, keep, m)
 }
 
 // Forget implements [cove.Resumer].

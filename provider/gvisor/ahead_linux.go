@@ -52,19 +52,27 @@ func (s *spare) wake(ctx context.Context, cmd cove.Command, r cove.Resources) (c
 	if cmd.Stdout != nil {
 		cmd.Stdout = &after{w: cmd.Stdout, left: len(aheadReady)}
 	}
-	p, err := s.conn.Inherit(ctx, aheadName, cmd)
+	keep := aheadName
+	if cmd.Record {
+		// It is counted from here on, without what the interpreter said when it was ready.
+		if err := s.conn.Rename(ctx, aheadName, cmd.Keep); err != nil {
+			return nil, err
+		}
+		keep = cmd.Keep
+	}
+	p, err := s.conn.Inherit(ctx, keep, cmd)
 	if err != nil {
 		return nil, err
 	}
-	go s.bury(context.WithoutCancel(ctx), p)
+	go s.bury(context.WithoutCancel(ctx), p, keep)
 	return p, nil
 }
 
 // bury forgets the interpreter when it has ended, as the agent does with all that are
 // not kept.
-func (s *spare) bury(ctx context.Context, p cove.Process) {
+func (s *spare) bury(ctx context.Context, p cove.Process, keep string) {
 	if _, err := p.Wait(ctx); err == nil { // at the latest with the connection
-		_ = s.conn.Forget(ctx, aheadName)
+		_ = s.conn.Forget(ctx, keep)
 	}
 }
 

@@ -22,7 +22,7 @@ type resumable struct {
 	s *sandbox
 }
 
-var _ cove.Resumer = resumable{}
+var _ cove.Recorder = resumable{}
 
 // Unwrap lets [cove.As] find the powers below.
 func (r resumable) Unwrap() cove.Sandbox { return r.Sandbox }
@@ -37,6 +37,11 @@ func (r resumable) Resume(ctx context.Context, keep string, cmd cove.Command) (c
 		return nil, err
 	}
 	return newKillable(p, r.s, 0), nil
+}
+
+// Mark implements [cove.Recorder].
+func (r resumable) Mark(ctx context.Context, keep string, m cove.Mark) error {
+	return r.s.conn.Mark(ctx, keep, m)
 }
 
 // Forget implements [cove.Resumer].

@@ -35,7 +35,9 @@ var _ cove.SpareStarter = (*spare)(nil)
 // resources, and end with it if Claim has to make the sandbox anew; those that
 // may have another number of processes than the spec says end with Claim.
 func (s *spare) StartIn(ctx context.Context, cmd cove.Command, r cove.Resources) (cove.Process, error) {
-	cmd.Keep, cmd.Note = "", nil // nobody holds a spare
+	if !cmd.Record {
+		cmd.Keep, cmd.Note = "", nil // nobody holds a spare
+	}
 	return s.start(ctx, r, func(ctx context.Context) (cove.Process, error) { return s.conn.Start(ctx, cmd) })
 }
 

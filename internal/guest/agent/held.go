@@ -105,6 +105,14 @@ func (h *held) mark(m protocol.Mark) {
 		h.mu.Lock()
 		h.note = m.Note
 		h.mu.Unlock()
+		h.tape.mark(m.Out, m.Err)
+	}
+}
+
+// restart counts the output from here on.
+func (h *held) restart() {
+	if h != nil {
+		h.tape.restart()
 	}
 }
 

@@ -148,10 +148,14 @@ func (s *server) follow(m *protocol.Message) {
 					return
 				}
 			}
+			n := len(b)
+			if !end {
+				b = f.trim(b)
+			}
 			if _, err := to.Write(b); err != nil || end {
 				return
 			}
-			h.tape.moved(f, len(b))
+			h.tape.moved(f, n)
 		}
 	}()
 }
@@ -171,7 +175,9 @@ func (s *server) look(m *protocol.Message) {
 	s.reply(m.ID, protocol.Reply{}, in...)
 	go func() {
 		defer func() { _ = to.Close() }()
+		h.mu.Lock()
 		b := protocol.AppendRecord(nil, protocol.RecordData, h.note)
+		h.mu.Unlock()
 		_, _ = to.Write(protocol.AppendRecord(b, protocol.RecordEnd, nil)) // who is gone does not look
 	}()
 }

@@ -88,6 +88,11 @@ func (s *server) mark(m *protocol.Message) {
 	case p == nil:
 		s.reply(m.ID, protocol.Reply{Reason: protocol.ReasonNoEntry})
 		return
+	case s.kept[p.keep] != nil: // it gets another name, and begins anew with that
+		s.kept[req.Keep] = s.kept[p.keep]
+		delete(s.kept, p.keep)
+		p.keep = req.Keep
+		p.held.restart()
 	default:
 		p.keep = req.Keep
 		s.kept[req.Keep] = &kept{id: p.id, since: time.Now(), held: p.held}

@@ -3,6 +3,7 @@
 package agent
 
 import (
+	"bytes"
 	"math"
 	"sync"
 	"time"
@@ -82,6 +83,10 @@ type tape struct {
 	closed    bool
 	alone     bool // who follows is waited for as the reader of a pipe is
 	followers map[*follower]bool
+	whole     bool          // nothing is dropped that nobody read, and what was marked is freed
+	lost      bool          // something was that is not marked
+	base      protocol.Lost // where marks count from
+	marked    protocol.Lost // what is not wanted again
 	due       *follower     // who had it made and will follow; nil when he does
 	changed   chan struct{} // closed at the next change; nil if nobody waits
 }
@@ -92,6 +97,7 @@ type follower struct {
 	stalled bool          // nobody waits for him
 	told    protocol.Lost // what the program wrote up to the end of what he got
 	lost    protocol.Lost // what of it he was not given since the last look
+	skip    protocol.Lost // of the streams, at the beginning
 }
 
 // newTape returns one whose first follower is on his way: he is waited for as if he
@@ -131,12 +137,72 @@ func (t *tape) write(kind protocol.RecordKind, b []byte) {
 	}
 	last := &t.blocks[n-1]
 	last.data = protocol.AppendRecord(last.data, kind, b)
-	if kind == protocol.RecordErrs {
-		last.holds.Stderr += uint64(len(b))
-	} else {
-		last.holds.Stdout += uint64(len(b))
-	}
+	*streamOf(&last.holds, kind) += uint64(len(b))
 	t.announce()
+}
+
+// streamOf is the count of the stream that a record is of.
+func streamOf(of *protocol.Lost, kind protocol.RecordKind) *uint64 {
+	if kind == protocol.RecordErrs {
+		return &of.Stderr
+	}
+	return &of.Stdout
+}
+
+// within reports whether all of a is in b.
+func within(a, b protocol.Lost) bool { return a.Stdout <= b.Stdout && a.Stderr <= b.Stderr }
+
+// less is what of a is not in b.
+func less(a, b protocol.Lost) protocol.Lost {
+	return protocol.Lost{Stdout: a.Stdout - min(a.Stdout, b.Stdout), Stderr: a.Stderr - min(a.Stderr, b.Stderr)}
+}
+
+// written is all that the program wrote. Called with mu held.
+func (t *tape) written() protocol.Lost {
+	if n := len(t.blocks); n > 0 {
+		return t.blocks[n-1].through()
+	}
+	return protocol.Lost{}
+}
+
+// mark frees what is not wanted again, block by block. From now on nothing else is
+// dropped, unless somebody has read it and there is no room for more.
+func (t *tape) mark(out, errs int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.whole = true
+	t.marked = protocol.Lost{Stdout: t.base.Stdout + uint64(out), Stderr: t.base.Stderr + uint64(errs)} //nolint:gosec // not negative
+	if within(t.written(), t.marked) {
+		t.lost = false // nothing is there that is not marked
+	}
+	n := 0
+	for n < len(t.blocks) && within(t.blocks[n].through(), t.marked) {
+		n++
+	}
+	if n == len(t.blocks) && n > 0 {
+		// Who writes appends to the last one.
+		n--
+		last := &t.blocks[n]
+		*last = block{start: last.end(), before: last.through()}
+	}
+	t.drop(n)
+	t.announce()
+}
+
+// restart counts what is written from here on.
+func (t *tape) restart() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.base, t.whole = t.written(), true
+}
+
+// drop frees the oldest blocks. Called with mu held.
+func (t *tape) drop(n int) {
+	freed := min(n, t.first)
+	t.room.free(freed)
+	t.first -= freed
+	t.blocks = append([]block(nil), t.blocks[n:]...)
+	t.full = false // who writes asks again
 }
 
 // turn begins a block. Called with mu held.
@@ -146,13 +212,23 @@ func (t *tape) turn() {
 		next = block{start: t.blocks[n-1].end(), before: t.blocks[n-1].through()}
 	}
 	if !t.full {
-		t.full = uint64(next.start)+blockBytes > t.most || !t.room.take(t.most)
+		held := uint64(next.start) //nolint:gosec // not negative
+		if t.whole {
+			held = uint64(t.first) * blockBytes //nolint:gosec // not negative
+		}
+		t.full = held+blockBytes > t.most || !t.room.take(t.most)
 	}
 	if !t.full {
 		t.first++
 	} else if len(t.blocks)-t.first >= recentBlocks {
 		t.pace(t.blocks[t.first].end())
+	}
+	if t.full && len(t.blocks)-t.first >= recentBlocks { // some may have been marked meanwhile
+		t.lost = true
 		t.blocks = append(t.blocks[:t.first:t.first], t.blocks[t.first+1:]...)
+	}
+	if n := len(t.blocks); n > 0 { // the last one may have been freed
+		next = block{start: t.blocks[n-1].end(), before: t.blocks[n-1].through()}
 	}
 	t.blocks = append(t.blocks, next)
 }
@@ -160,10 +236,10 @@ func (t *tape) turn() {
 // pace waits for who has not come to an offset, as long as he moves on. Called
 // with mu held, which it gives up meanwhile.
 func (t *tape) pace(offset int64) {
-	for t.behind(offset) {
+	for t.behind(offset) && !(t.whole && len(t.blocks)-t.first < recentBlocks) {
 		changed := t.wait()
 		patience := stallTime
-		if t.alone {
+		if t.alone || t.whole {
 			patience = forever
 		}
 		t.mu.Unlock()
@@ -185,12 +261,24 @@ func (t *tape) pace(offset int64) {
 }
 
 func (t *tape) behind(offset int64) bool {
+	if t.whole && len(t.followers) == 0 {
+		return !t.isGone() // there will be one
+	}
 	for f := range t.followers {
 		if f.at < offset && !f.stalled {
 			return true
 		}
 	}
 	return false
+}
+
+func (t *tape) isGone() bool {
+	select {
+	case <-t.gone:
+		return true
+	default:
+		return false
+	}
 }
 
 // close says that nothing is written any more.
@@ -224,8 +312,35 @@ func (t *tape) join(alone bool) *follower {
 		return nil
 	}
 	f := &follower{}
+	if t.whole {
+		if t.lost {
+			return nil
+		}
+		if len(t.blocks) > 0 {
+			f.at, f.told = t.blocks[0].start, t.blocks[0].before
+			f.skip = less(t.marked, f.told)
+		}
+	}
 	t.followers[f] = true
 	return f
+}
+
+// trim takes from records what a follower does not want.
+func (f *follower) trim(b []byte) []byte {
+	if f.skip == (protocol.Lost{}) {
+		return b
+	}
+	var out []byte
+	r := protocol.NewRecordReader(bytes.NewReader(b))
+	for kind, data, err := r.Next(); err == nil; kind, data, err = r.Next() {
+		skip := streamOf(&f.skip, kind)
+		n := min(*skip, uint64(len(data)))
+		*skip -= n
+		if data = data[n:]; len(data) > 0 {
+			out = protocol.AppendRecord(out, kind, data)
+		}
+	}
+	return out
 }
 
 func (t *tape) leave(f *follower) {
@@ -268,7 +383,7 @@ func (t *tape) after(f *follower) []byte {
 		if b := &t.blocks[i]; f.at < b.end() {
 			if f.at < b.start {
 				f.at = b.start
-				f.lost = protocol.Lost{Stdout: b.before.Stdout - f.told.Stdout, Stderr: b.before.Stderr - f.told.Stderr}
+				f.lost = less(b.before, f.told)
 			}
 			f.told = b.through()
 			return b.data[f.at-b.start:]
