@@ -105,6 +105,9 @@ func (e *Engine) double(ctx context.Context, l *lease, from *cove.Session, forke
 			return sandbox, notMade(withoutFolders(beginsTooLarge(err, from.Spec), asked.Volumes, spec.Volumes))
 		})
 	}
+	if err == nil {
+		e.resumeContexts(ctx, l)
+	}
 	if err != nil {
 		ticket.Leave()
 		_ = e.cfg.Store.DeleteSession(context.WithoutCancel(ctx), l.id) // recovery removes what is left

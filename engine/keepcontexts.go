@@ -91,6 +91,33 @@ func (e *Engine) resumeContext(ctx context.Context, l *lease, k cove.Kept) error
 	return nil
 }
 
+// resumeContexts takes up the interpreters that came with a copy of a sandbox, its
+// memory included. Where programs are kept to a list, those of a copy may not be, and
+// end.
+func (e *Engine) resumeContexts(ctx context.Context, l *lease) {
+	r, ok := cove.As[cove.Resumer](l.box())
+	if !ok {
+		return
+	}
+	listed := e.cfg.programs(l.view().Spec, nil) != nil
+	for k, err := range within(ctx, resumeTime, r.Kept) {
+		if err != nil {
+			e.cfg.Logger.WarnContext(ctx, "the contexts of a copy begin anew", sessionAttr(l.id), errAttr(err))
+			return
+		}
+		if !isContext(k.Keep) {
+			continue
+		}
+		if listed || len(k.Note) == 0 {
+			e.forgetPrograms(ctx, l.id, r, k.Keep)
+			continue
+		}
+		if err := e.resumeContext(ctx, l, k); err != nil {
+			e.loseProgram(ctx, l, r, k.Keep, err)
+		}
+	}
+}
+
 // finishCode waits for what an interpreter ran when its server went.
 func (e *Engine) finishCode(l *lease, s *slot, kernel cove.KeptKernel, run *codeRun, log *codeLog, limits cove.Limits) {
 	defer l.leave()

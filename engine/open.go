@@ -294,6 +294,8 @@ func (e *Engine) install(ctx context.Context, l *lease, provider cove.Provider, 
 	})
 	if err != nil {
 		l.cool(ctx)
+	} else if s.Spec.Snapshot != "" && !s.Archived {
+		e.resumeContexts(ctx, l)
 	}
 	return err
 }

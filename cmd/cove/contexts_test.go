@@ -112,6 +112,9 @@ x`, round),
 			t.Errorf("asked once more it is %+v, %v", again, err)
 		}
 	}
+	if provider != "docker" { // whose copies are made of files alone, as local's are
+		copiesKeep(t, c, s.ID, provider == "gvisor", "42")
+	}
 	if err := c.Contexts(s.ID).Close(t.Context(), "mine"); err != nil {
 		t.Error(err)
 	}
@@ -168,4 +171,31 @@ func contextsOf(t *testing.T, c *client.Client, id cove.ID) string {
 		fmt.Fprintln(&text, x.Name, x.Language, x.Dir, x.Busy, x.CreatedAt.UTC())
 	}
 	return text.String()
+}
+
+// copiesKeep looks at whether a fork and a session from a snapshot have the contexts of
+// the session.
+func copiesKeep(t *testing.T, c *client.Client, id cove.ID, keep bool, value string) {
+	t.Helper()
+	saved, err := c.Snapshots().Snapshot(t.Context(), id, cove.SnapshotRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fork, err := c.Snapshots().Fork(t.Context(), id, cove.ForkRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := c.Sessions().Open(t.Context(), cove.OpenRequest{Spec: cove.Spec{Snapshot: saved.ID, Resources: cove.Resources{Memory: 512 * cove.MiB}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, copied := range map[string]cove.ID{"fork": fork.ID, "session from a snapshot": made.ID} {
+		r, err := c.Contexts(copied).Run(t.Context(), cove.CodeRequest{Language: "python", Code: "x"})
+		if err != nil || r.Fresh == keep || keep && (len(r.Results) != 1 || r.Results[0]["text/plain"] != value) {
+			t.Errorf("in a %s: %+v, %v", what, r, err)
+		}
+		if _, err := c.Sessions().Close(t.Context(), copied, false); err != nil {
+			t.Error(err)
+		}
+	}
 }

@@ -18,9 +18,10 @@ type held struct {
 	note []byte
 	tape *tape
 
-	mu   sync.Mutex
-	in   *os.File // nil when it is closed
-	outs map[*os.File]bool
+	mu     sync.Mutex
+	in     *os.File // nil when it is closed
+	marked bool     // the note is that of a mark
+	outs   map[*os.File]bool
 }
 
 // newHeld begins to read the files, of which any may be nil; the terminal is both.
@@ -103,10 +104,20 @@ func (h *held) finish() {
 func (h *held) mark(m protocol.Mark) {
 	if h != nil {
 		h.mu.Lock()
-		h.note = m.Note
+		h.note, h.marked = m.Note, true
 		h.mu.Unlock()
 		h.tape.mark(m.Out, m.Err)
 	}
+}
+
+// isMarked reports whether somebody wants to go on with it by its note.
+func (h *held) isMarked() bool {
+	if h == nil {
+		return false
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.marked
 }
 
 // restart counts the output from here on.

@@ -140,6 +140,10 @@ func (s *server) forget(m *protocol.Message) {
 	defer s.procs.Unlock()
 	for name, k := range s.kept {
 		if k.id == poke.Program {
+			if poke.Signal == protocol.GoesOn && k.held.isMarked() {
+				s.reply(m.ID, protocol.Reply{Reason: protocol.ReasonBusy})
+				return
+			}
 			delete(s.kept, name)
 			if poke.Signal != protocol.GoesOn {
 				k.held.forget()
