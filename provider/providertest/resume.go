@@ -10,7 +10,7 @@ import (
 )
 
 func resumeTests() []test {
-	return []test{
+	return append([]test{
 		{"keeps_to_its_list", keptUnderAList},
 		{"output_is_complete_from_the_first_byte", resumeOutput},
 		{"programs_are_listed_with_their_notes", resumeKept},
@@ -26,7 +26,7 @@ func resumeTests() []test {
 		{"names_and_notes_are_checked", resumeNames},
 		{"what_is_not_kept_ends", resumeOthers},
 		{"destroy_ends_what_is_kept", resumeDestroy},
-	}
+	}, recordTests()...)
 }
 
 // errCutOff is what the reader of a program's input says when the process that
