@@ -93,8 +93,9 @@ type Recorder interface {
 // Mark says how much of a recorded program's output was read, and what the next
 // process must know about it.
 type Mark struct {
-	Note           []byte // at most 16 KiB
-	Stdout, Stderr int64  // bytes of each stream that are not wanted again
+	Note []byte // at most 16 KiB
+	// Stdout and Stderr are never less than before.
+	Stdout, Stderr int64 // bytes of each stream that are not wanted again
 }
 
 // Kept is a program that a Resumer holds.

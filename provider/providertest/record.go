@@ -76,8 +76,8 @@ func recordMarks(e *env) {
 	p.send("a\n")
 	p.out.until("got a\n")
 	p.errs.until("err a\n")
-	e.mark(s, p, "first", 6, 6)
-	e.mark(s, p, "second", 4, 6) // a mark may be within a line, and differ by stream
+	e.mark(s, p, "first", 0, 6)
+	e.mark(s, p, "second", 4, 6) // a mark may be within a line
 	p.send("b\n")
 	p.out.until("got b\n")
 	p.errs.until("err b\n")
