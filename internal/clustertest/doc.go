@@ -1,8 +1,9 @@
-// Package clustertest starts a cluster of nodes with a Redis, breaks it in all the
-// ways that machines and networks break, and writes down what clients are told
+// Package clustertest starts a cluster of nodes with a Redis, or a server by itself,
+// breaks it in all the ways that machines, disks and networks break, and writes down what clients are told
 // meanwhile, for package history to judge. Only tests import it.
 //
-// Nodes and Redis are processes, each in a network of its own; the clients are in
+// Nodes and Redis are processes, each in a network of its own, and each node has a disk
+// of its own; the clients are in
 // this process, in the network that connects them all. What is broken when, and
 // what clients try, comes from a seed alone.
 //

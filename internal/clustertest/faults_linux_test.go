@@ -16,15 +16,9 @@ import (
 // COVE_FAULT_TIME, as COVE_FAULT_SEED says, and has the history checked. make fault
 // runs it for five minutes.
 func TestFaults(t *testing.T) {
-	seed, length := uint64(21), time.Minute // the same plan each time; make fault has others
+	seed, length := seedOr(t, 21), time.Minute // the same plan each time; make fault has others
 	if testing.Short() {
-		seed, length = 5, 10*time.Second // a node loses power until its lease has run out, another one Redis
-	}
-	if text := os.Getenv("COVE_FAULT_SEED"); text != "" {
-		var err error
-		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
-			t.Fatalf("COVE_FAULT_SEED: %v", err)
-		}
+		seed, length = seedOr(t, 33), 10*time.Second // a node loses power, then all start against an empty Redis
 	}
 	if text := os.Getenv("COVE_FAULT_TIME"); text != "" {
 		var err error
@@ -35,14 +29,45 @@ func TestFaults(t *testing.T) {
 	const lease, bound = 3 * time.Second, 12
 	dir := t.ArtifactDir()
 	rig := clustertest.Start(t, clustertest.Config{Nodes: 3, Bound: bound, Lease: lease, Logs: dir})
+	judge(t, rig, dir, least(length), clustertest.Trial{Seed: seed, Length: length, Clients: 6, Plan: clustertest.Plan(seed, 3, length, lease)})
+}
 
+// TestServerFaults kills a server by itself two hundred times, in the gate eight times,
+// freezes it, fills its disk and removes its database, and has the history checked.
+func TestServerFaults(t *testing.T) {
+	seed, kills := seedOr(t, 7), 200
+	if testing.Short() {
+		kills = 8
+	}
+	dir := t.ArtifactDir()
+	rig := clustertest.Start(t, clustertest.Config{Nodes: 1, Bound: 12, Logs: dir})
+	least := history.Least{Done: map[history.Op]int{history.Write: kills, history.Read: kills, history.Exec: kills, history.Open: 5}, Created: 5, Kept: 3, Tokens: kills, Faults: map[history.Op]int{history.Crash: kills / 2}}
+	judge(t, rig, dir, least, clustertest.Trial{Seed: seed, Length: time.Hour, Clients: 4, Plan: clustertest.PlanServer(seed, kills)})
+}
+
+// seedOr is the seed that COVE_FAULT_SEED names.
+func seedOr(t *testing.T, seed uint64) uint64 {
+	t.Helper()
+	text := os.Getenv("COVE_FAULT_SEED")
+	if text == "" {
+		return seed
+	}
+	seed, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		t.Fatalf("COVE_FAULT_SEED: %v", err)
+	}
+	return seed
+}
+
+// judge goes through a trial, and holds its history against the rules.
+func judge(t *testing.T, rig *clustertest.Rig, dir string, least history.Least, trial clustertest.Trial) {
+	t.Helper()
 	path := filepath.Join(dir, "history.jsonl")
-	t.Logf("seed %d, %v; the history is %s", seed, length, path)
-	plan := clustertest.Plan(seed, 3, length, lease)
-	for _, f := range plan {
+	t.Logf("seed %d; the history is %s", trial.Seed, path)
+	for _, f := range trial.Plan {
 		t.Log(f)
 	}
-	trial := clustertest.Trial{Seed: seed, Length: length, Plan: plan, Clients: 6, History: create(t, path)}
+	trial.History = create(t, path)
 	if err := rig.Run(t.Context(), trial); err != nil {
 		t.Errorf("the trial: %v", err)
 	}
@@ -52,9 +77,9 @@ func TestFaults(t *testing.T) {
 		t.Error(v)
 	}
 	for rule, n := range report.Broken {
-		t.Errorf("%d violations of %s; seed %d", n, rule, seed)
+		t.Errorf("%d violations of %s; seed %d", n, rule, trial.Seed)
 	}
-	for _, what := range report.Counts.Lacks(least(length)) {
+	for _, what := range report.Counts.Lacks(least) {
 		t.Errorf("too little happened: %s", what)
 	}
 }
@@ -63,7 +88,7 @@ func TestFaults(t *testing.T) {
 func least(length time.Duration) history.Least {
 	s := int(length / time.Second)
 	l := history.Least{
-		Done:    map[history.Op]int{history.Write: 2 * s, history.Read: 2 * s, history.Exec: s, history.List: s / 2, history.Get: s / 2, history.Open: s / 4, history.Close: s / 30},
+		Done:    map[history.Op]int{history.Write: 2 * s, history.Read: 2 * s, history.Exec: s, history.List: s / 2, history.Get: s / 2, history.Open: s / 4, history.Close: s / 30, history.Append: s / 2, history.Tally: s / 4, history.Set: s / 4, history.Recall: s / 8, history.Replace: s / 6, history.Stop: s / 12, history.Begin: s / 12},
 		Created: s / 6, Lost: s / 30, Kept: 3, Tokens: s, Faults: map[history.Op]int{},
 	}
 	for _, op := range history.Faults() {

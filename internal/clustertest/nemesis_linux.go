@@ -36,6 +36,15 @@ func (m *nemesis) work(ctx context.Context, plan []Fault) {
 	all.Wait()
 }
 
+// oneByOne goes through a plan whose times count from the end of what was done before.
+func (m *nemesis) oneByOne(ctx context.Context, plan []Fault) {
+	for _, f := range plan {
+		if pause(ctx, f.At) {
+			m.do(ctx, f)
+		}
+	}
+}
+
 func (m *nemesis) do(ctx context.Context, f Fault) {
 	e := &history.Event{Client: "nemesis", Op: f.Op}
 	n, peer := m.rig.nodes[f.Node], m.rig.nodes[f.Peer]
@@ -96,9 +105,11 @@ func (m *nemesis) ways(op history.Op, n, peer *node) (apply, heal way) {
 		return func(context.Context) error { return n.disk.fill() }, func(context.Context) error { return n.disk.free() }
 	case history.DatabaseLoss:
 		return func(context.Context) error {
-			n.end(syscall.SIGKILL)
-			return n.loseDatabase()
-		}, func(ctx context.Context) error { return errors.Join(n.takeUp(ctx), n.start(ctx)) }
+				n.end(syscall.SIGKILL)
+				return n.loseDatabase()
+			}, func(ctx context.Context) error {
+				return errors.Join(n.start(ctx), n.takeUp(ctx), until(ctx, patience, n.well))
+			}
 	}
 	nothing := func(context.Context) error { return fmt.Errorf("%s is no fault", op) }
 	return nothing, nothing

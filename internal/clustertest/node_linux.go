@@ -186,7 +186,8 @@ func (n *node) loseDatabase() (err error) {
 	return err
 }
 
-// takeUp has the sessions of a home without its database taken up.
+// takeUp has a server that started without its database take up its sessions, as its
+// operator would.
 func (n *node) takeUp(ctx context.Context) error {
 	p, err := launch(n.space, n.log, n.env, n.program, "recover", "--take-up")
 	if err != nil {

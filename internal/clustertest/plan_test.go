@@ -42,6 +42,27 @@ func TestPlanIsItsSeed(t *testing.T) {
 	}
 }
 
+func TestServerPlanIsItsSeed(t *testing.T) {
+	for seed := range uint64(50) {
+		a := clustertest.PlanServer(seed, 20)
+		if !slices.Equal(a, clustertest.PlanServer(seed, 20)) || slices.Equal(a, clustertest.PlanServer(seed+1, 20)) {
+			t.Errorf("the plan of seed %d is not its own", seed)
+		}
+		seen := map[history.Op]int{}
+		for _, f := range a {
+			seen[f.Op]++
+		}
+		if seen[history.Crash]+seen[history.DatabaseLoss] != 20 {
+			t.Errorf("seed %d kills a server %d times", seed, seen[history.Crash]+seen[history.DatabaseLoss])
+		}
+		for _, op := range history.ServerFaults() {
+			if seen[op] == 0 {
+				t.Errorf("seed %d: twenty kills without %s", seed, op)
+			}
+		}
+	}
+}
+
 func TestIntentsAreTheirSeed(t *testing.T) {
 	draw := func(seed uint64, client int) []clustertest.Intent {
 		var all []clustertest.Intent
@@ -54,7 +75,10 @@ func TestIntentsAreTheirSeed(t *testing.T) {
 	if !slices.Equal(a, draw(1, 2)) || slices.Equal(a, draw(1, 3)) || slices.Equal(a, draw(2, 2)) {
 		t.Error("what a client wants is not its seed's")
 	}
-	for _, op := range []history.Op{history.Write, history.Read, history.Exec, history.List, history.Get, history.Open, history.Close} {
+	for _, op := range []history.Op{
+		history.Write, history.Read, history.Exec, history.List, history.Get, history.Open, history.Close, history.Stop, history.Start,
+		history.Replace, history.Append, history.Tally, history.Set, history.Recall, history.Begin, history.Look,
+	} {
 		if !slices.ContainsFunc(a, func(in clustertest.Intent) bool { return in.Op == op }) {
 			t.Errorf("nobody wants %s", op)
 		}

@@ -160,12 +160,12 @@ func (r *Rig) environment(n *node, c Config) []string {
 	env := map[string]string{
 		"PATH": os.Getenv("PATH"), "HOME": n.home, "TMPDIR": os.TempDir(),
 		"COVE_HOME": n.home, "COVE_ADDR": net.JoinHostPort(n.address, clientPort),
-		"SANDBOX_PROVIDER": "local", "POOL_SIZE": "0", "COVE_DISK_RESERVE_MB": "8",
+		"COVE_NODE_ID": n.name, "SANDBOX_PROVIDER": "local", "POOL_SIZE": "0", "COVE_DISK_RESERVE_MB": "8",
 		"MSB_ENABLE_LRU_EVICTION": "false", // only clients stop sessions
 	}
 	if !n.alone {
 		maps.Copy(env, map[string]string{
-			"COVE_NODE_ID": n.name, "COVE_NODE_ADDR": net.JoinHostPort(n.address, nodePort),
+			"COVE_NODE_ADDR":      net.JoinHostPort(n.address, nodePort),
 			"COVE_NODE_LEASE_SEC": fmt.Sprint(c.Lease.Seconds()), "COVE_NODE_GRACE_SEC": fmt.Sprint(grace.Seconds()), "COVE_CLUSTER_SECRET": "of-the-cluster-in-a-test-and-of-nobody-else",
 			"REDIS_URL": r.redis.url(),
 		})

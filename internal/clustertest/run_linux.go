@@ -56,9 +56,11 @@ func (r *Rig) Run(ctx context.Context, t Trial) error {
 		c := &client{rig: r, run: u, index: i, all: t.Clients, wants: NewIntents(t.Seed, i, len(r.nodes)), states: map[string]*state{}}
 		all.Go(func() { c.work(busy) })
 	}
-	m.work(ctx, t.Plan)
-	if len(r.nodes) == 1 {
-		rest() // the plan was as long as it took
+	if len(r.nodes) > 1 {
+		m.work(ctx, t.Plan)
+	} else {
+		m.oneByOne(ctx, t.Plan)
+		rest()
 	}
 	all.Wait()
 
@@ -74,8 +76,14 @@ func (r *Rig) Run(ctx context.Context, t Trial) error {
 	return errors.Join(append(failed, u.writer.Err(), ctx.Err())...)
 }
 
-// settle is how long it may take until all is as before after a fault.
-func (r *Rig) settle() time.Duration { return min(r.lease, 3*time.Second) }
+// settle is how long it may take until all is as before after a fault. A server by
+// itself is as before when it answers.
+func (r *Rig) settle() time.Duration {
+	if len(r.nodes) == 1 {
+		return 100 * time.Millisecond
+	}
+	return r.lease
+}
 
 // took keeps what the end of the trial has to look at.
 func (u *run) took(e *history.Event) {

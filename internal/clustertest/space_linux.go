@@ -14,27 +14,21 @@ import (
 )
 
 // space is a network namespace with mounts of its own, and a thread in it. It is there
-// for as long as the thread or any process in it is, and nobody else sees it. A bare one
-// is the thread alone.
+// for as long as the thread or any process in it is, and nobody else sees it.
 type space struct {
-	ns   *os.File // nil: a bare one
-	name string   // as /proc/PID/ns/net has it
+	ns   *os.File
+	name string // as /proc/PID/ns/net has it
 	jobs chan func()
 	end  chan struct{}
 }
 
-func newSpace() (*space, error) { return makeSpace((*space).enter) }
-
-// bareSpace is for a server that runs where no namespaces can be made.
-func bareSpace() (*space, error) { return makeSpace(func(*space) error { return nil }) }
-
-func makeSpace(enter func(*space) error) (*space, error) {
+func newSpace() (*space, error) {
 	s := &space{jobs: make(chan func()), end: make(chan struct{})}
 	made := make(chan error)
 	go func() {
 		defer close(s.end)
 		runtime.LockOSThread() // for good: the thread is not fit for anything else
-		err := enter(s)
+		err := s.enter()
 		made <- err
 		if err != nil {
 			return
@@ -102,9 +96,6 @@ func (s *space) read(path string) (text []byte, err error) {
 
 // processes returns every process in the space.
 func (s *space) processes() []int {
-	if s.ns == nil {
-		return nil
-	}
 	var all []int
 	links, _ := filepath.Glob("/proc/[0-9]*/ns/net")
 	for _, link := range links {
@@ -144,7 +135,5 @@ func (s *space) killAll(ctx context.Context) error {
 func (s *space) close() {
 	close(s.jobs)
 	<-s.end
-	if s.ns != nil {
-		_ = s.ns.Close() // nothing was written
-	}
+	_ = s.ns.Close() // nothing was written
 }

@@ -12,14 +12,25 @@ type edge struct {
 	event *Event
 }
 
-// bounds looks for a time at which a tenant surely had more sandboxes than it may. After
-// all nodes have started against an empty Redis none knows the bound any more.
+// bounds looks for a time at which a tenant surely had more sandboxes than it may. The
+// bound itself is lost with the database of a server by itself, and where all nodes have
+// started against an empty Redis.
 func (c *checker) bounds() {
 	if c.Run.Bound == 0 {
 		return
 	}
 	var edges []edge
-	c.each(func(s *session) { edges = append(edges, s.held()...) })
+	known := Never
+	for _, f := range c.faults {
+		if f.Op == EmptyCluster || f.Op == DatabaseLoss {
+			known = min(known, f.Start)
+		}
+	}
+	c.each(func(s *session) {
+		if s.opened == nil || s.opened.Start < known {
+			edges = append(edges, s.held()...)
+		}
+	})
 	slices.SortStableFunc(edges, func(a, b edge) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.by, b.by)) })
 	there := map[string]*Event{}
 	for _, x := range edges {

@@ -54,6 +54,9 @@ func (m *memory) take(e *Event) {
 		m.breaks("contexts", []*Event{e}, "a variable in session %s has a value that it was not given last", m.session.id)
 	}
 	m.last = e
+	if e.Absent { // the next one is new
+		m.last = nil
+	}
 }
 
 // restarted takes an answer that says that the interpreter remembers nothing.

@@ -1,4 +1,4 @@
-// Package history is what clients of a cluster did and were told while somebody
+// Package history is what clients of a cluster, or of a server by itself, did and were told while somebody
 // broke it, and the rules that must hold for it all the same.
 //
 // A history is a file of JSON lines. The first one is about the run. Every other

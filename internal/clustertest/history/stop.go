@@ -52,8 +52,7 @@ func (c *checker) recovery() {
 		return
 	}
 	for _, e := range c.Events {
-		trouble := !e.Answered() || e.Status >= http.StatusInternalServerError
-		if !e.Op.IsFault() && !e.Unsent && trouble && e.End != Never && c.sound(e.Node, e) {
+		if !e.Op.IsFault() && e.Status >= http.StatusInternalServerError && c.sound(e.Node, e) {
 			c.breaks("recovery", []*Event{e}, "nothing was done to the server, and it did not do this")
 		}
 	}
