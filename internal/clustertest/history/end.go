@@ -76,10 +76,10 @@ func (c *checker) trueReason(s *session, told *Event) {
 	}
 }
 
-// forgotten reports whether Redis lost what it knew between the open of a session and
+// forgotten reports whether Redis or the database lost what it knew between the open of a session and
 // an answer.
 func (c *checker) forgotten(s *session, told *Event) bool {
 	return slices.ContainsFunc(c.faults, func(f *Event) bool {
-		return f.Op.empties() && f.Start < told.End && f.End > s.opened.Start
+		return (f.Op.empties() || f.Op == DatabaseLoss) && f.Start < told.End && f.End > s.opened.Start
 	})
 }

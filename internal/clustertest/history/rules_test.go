@@ -114,6 +114,7 @@ func TestGoodPrograms(t *testing.T) {
 		"empty, elsewhere":   told(opened(1, 2, "a", ""), fault(history.Crash, "n1", 3, 6), fault(history.EmptyStart, "n2", 4, 5), gone(6.5, 7, "a", "no_such_session"), last("a")),
 		"a full disk":        told(opened(1, 2, "a", ""), fault(history.DiskFull, "n1", 3, 9), at(5, 6, history.Event{Op: history.Stop, Node: "n1", Session: "a", Status: 507}), last("a")),
 		"by itself":          alone(opened(1, 2, "a", ""), fault(history.Crash, "n1", 3, 4), ran(4.2, 5, "a", "x"), last("a")),
+		"closed, no base":    alone(opened(1, 2, "a", ""), closed(2.2, 2.5, "a"), fault(history.DatabaseLoss, "n1", 3, 4), lost("a", "no_such_session")),
 		"by itself, full":    alone(opened(1, 2, "a", ""), fault(history.DiskFull, "n1", 3, 4), unknown(added(3.5, 4.5, "a", "x")), ran(4.2, 5, "a", "x"), last("a")),
 	} {
 		r := history.Check(h)
