@@ -168,7 +168,7 @@ func (r *Rig) send(ctx context.Context, n *node, q question) (a answer, err erro
 	if err != nil {
 		return a, err
 	}
-	req.Header.Set("Authorization", "Bearer "+r.key)
+	req.Header.Set("Authorization", "Bearer "+n.admin)
 	if kind != "" {
 		req.Header.Set("Content-Type", kind)
 	}

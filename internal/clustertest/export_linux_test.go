@@ -19,7 +19,7 @@ var Lacks = lacks
 // CloseAll ends the sessions of a cluster that answers by a transport.
 func CloseAll(t *testing.T, by http.RoundTripper) error {
 	t.Helper()
-	r := &Rig{key: "key", ask: &http.Client{Transport: by}, nodes: []*node{{member: &member{address: "127.0.0.1"}}}}
+	r := &Rig{ask: &http.Client{Transport: by}, nodes: []*node{{member: &member{address: "127.0.0.1"}, port: clientPort, admin: "key"}}}
 	return r.closeAll(t.Context())
 }
 

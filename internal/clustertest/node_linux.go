@@ -36,6 +36,7 @@ type node struct {
 	log     string
 	env     []string
 	ask     *http.Client
+	admin   string // its own key, which it can tell a Redis that lost all keys
 	tell    func(format string, args ...any)
 
 	mu      sync.Mutex

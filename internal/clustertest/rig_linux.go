@@ -42,7 +42,6 @@ type Rig struct {
 	redis *redis
 	nodes []*node
 	ask   *http.Client
-	key   string
 }
 
 // lacks ends a test that a cluster cannot be started for.
@@ -116,9 +115,11 @@ func (r *Rig) startNodes(t *testing.T) {
 	if err := r.healthy(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	var err error
-	if r.key, err = r.nodes[0].key(); err != nil {
-		t.Fatal(err)
+	for _, n := range r.nodes {
+		var err error
+		if n.admin, err = n.key(); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if err := r.limit(t.Context(), r.bound); err != nil {
 		t.Fatal(err)
