@@ -19,7 +19,7 @@ import (
 // closeAll ends every session that there is, also one whose open nobody got an answer
 // to. It is no part of a history.
 func (r *Rig) closeAll(ctx context.Context) error {
-	if r.nodes[0].admin == "" {
+	if len(r.nodes) == 0 || r.nodes[0].admin == "" {
 		return nil // the nodes did not come so far that anybody could open one
 	}
 	return until(ctx, patience, func(ctx context.Context) error {

@@ -13,8 +13,8 @@ type edge struct {
 }
 
 // bounds looks for a time at which a tenant surely had more sandboxes than it may. The
-// bound itself is lost with the database of a server by itself, and where all nodes have
-// started against an empty Redis.
+// bound itself is lost with the database of a server by itself. Sessions that nobody could
+// know of when others were opened do not count.
 func (c *checker) bounds() {
 	if c.Run.Bound == 0 {
 		return
@@ -22,12 +22,12 @@ func (c *checker) bounds() {
 	var edges []edge
 	known := Never
 	for _, f := range c.faults {
-		if f.Op == EmptyCluster || f.Op == DatabaseLoss {
+		if f.Op == DatabaseLoss {
 			known = min(known, f.Start)
 		}
 	}
 	c.each(func(s *session) {
-		if s.opened == nil || s.opened.Start < known {
+		if (s.opened == nil || s.opened.Start < known) && !c.unknown(s) {
 			edges = append(edges, s.held()...)
 		}
 	})

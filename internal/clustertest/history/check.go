@@ -79,7 +79,9 @@ const enough = 8
 //     its interpreter was started anew, which only a stop, a lost answer or a lost
 //     database brings about.
 //   - programs: a background program runs on, with its output, until its session stops.
-//   - bound: a tenant never has more sandboxes than it may.
+//   - bound: a tenant never has more sandboxes than it may. Neither this nor the rule of
+//     holders speaks of sessions that nobody could know of: Redis lost them, and their
+//     node was away.
 //   - recovery: a server by itself that nothing is done to does what it is asked.
 //   - holder: one session at a time is that of a user and thread.
 //   - sandbox: one sandbox, of one node, answers for a session.

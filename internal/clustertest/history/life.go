@@ -57,6 +57,16 @@ func (c *checker) settling(e *Event) bool {
 	})
 }
 
+// unknown reports whether no other node can have known of a session for a while: Redis
+// lost it, and its node was away for longer than nodes wait then.
+func (c *checker) unknown(s *session) bool {
+	return slices.ContainsFunc(c.faults, func(f *Event) bool {
+		return f.Op.empties() && slices.ContainsFunc(c.outages(s.home), func(o outage) bool {
+			return o.start < c.settled(f.End) && o.end > f.Start+c.Run.Settle && (s.opened == nil || s.opened.Start < f.End)
+		})
+	})
+}
+
 // settled is when Redis has all sessions again after a fault that ended then.
 func (c *checker) settled(end int64) int64 {
 	if end > Never-c.Run.Settle {
@@ -94,7 +104,7 @@ func (c *checker) holders() {
 				r.last = e
 			}
 		}
-		if key == "" {
+		if key == "" || c.unknown(s) {
 			return
 		}
 		if keys[key] == nil {
