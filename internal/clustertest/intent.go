@@ -45,8 +45,22 @@ var weights = []struct {
 	op history.Op
 	n  int
 }{
-	{history.Write, 22}, {history.Read, 18}, {history.Exec, 12}, {history.List, 6}, {history.Get, 5}, {history.Open, 6}, {history.Close, 3}, {history.Stop, 3}, {history.Start, 1},
-	{history.Replace, 4}, {history.Append, 7}, {history.Tally, 3}, {history.Set, 4}, {history.Recall, 4}, {history.Begin, 1}, {history.Look, 1},
+	{history.Write, 22},
+	{history.Read, 18},
+	{history.Exec, 12},
+	{history.List, 6},
+	{history.Get, 5},
+	{history.Open, 6},
+	{history.Close, 3},
+	{history.Stop, 3},
+	{history.Start, 1},
+	{history.Replace, 4},
+	{history.Append, 7},
+	{history.Tally, 3},
+	{history.Set, 4},
+	{history.Recall, 4},
+	{history.Begin, 1},
+	{history.Look, 1},
 }
 
 // Next draws the same numbers whatever becomes of them.
