@@ -58,8 +58,16 @@ func (c *checker) settling(e *Event) bool {
 }
 
 // unknown reports whether no other node can have known of a session for a while: Redis
-// lost it, and its node was away for longer than nodes wait then.
+// lost it, and its node was away for longer than nodes wait then. A server by itself does
+// not know the user and thread of one that it was about to close when it lost its
+// database.
 func (c *checker) unknown(s *session) bool {
+	closing := func(f *Event) bool {
+		return slices.ContainsFunc(s.events, func(e *Event) bool { return e.Op == Close && e.Maybe() && e.Start < f.End })
+	}
+	if slices.ContainsFunc(c.faults, func(f *Event) bool { return f.Op == DatabaseLoss && closing(f) }) {
+		return true
+	}
 	return slices.ContainsFunc(c.faults, func(f *Event) bool {
 		return f.Op.empties() && slices.ContainsFunc(c.outages(s.home), func(o outage) bool {
 			return o.start < c.settled(f.End) && o.end > f.Start+c.Run.Settle && (s.opened == nil || s.opened.Start < f.End)

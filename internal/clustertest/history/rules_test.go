@@ -114,6 +114,7 @@ func TestGoodPrograms(t *testing.T) {
 		"empty, elsewhere":  told(opened(1, 2, "a", ""), fault(history.Crash, "n1", 3, 6), fault(history.EmptyStart, "n2", 4, 5), gone(6.5, 7, "a", "no_such_session"), last("a")),
 		"a full disk":       told(opened(1, 2, "a", ""), fault(history.DiskFull, "n1", 3, 9), at(5, 6, history.Event{Op: history.Stop, Node: "n1", Session: "a", Status: 507}), last("a")),
 		"by itself":         alone(opened(1, 2, "a", ""), fault(history.Crash, "n1", 3, 4), ran(4.2, 5, "a", "x"), last("a")),
+		"closing, no base":  alone(opened(1, 2, "a", "u/t"), at(2.5, 3.2, history.Event{Op: history.Close, Node: "n1", Session: "a"}), fault(history.DatabaseLoss, "n1", 3, 4), opened(5, 6, "b", "u/t"), ran(7, 8, "a", "x"), ran(7, 8, "b", "y"), last("a"), last("b")),
 		"closed, no base":   alone(opened(1, 2, "a", ""), closed(2.2, 2.5, "a"), fault(history.DatabaseLoss, "n1", 3, 4), lost("a", "no_such_session")),
 		"by itself, full":   alone(opened(1, 2, "a", ""), fault(history.DiskFull, "n1", 3, 4), unknown(added(3.5, 4.5, "a", "x")), ran(4.2, 5, "a", "x"), last("a")),
 	} {
@@ -157,6 +158,7 @@ func TestBadProgramsAreCaught(t *testing.T) {
 		"too many":          {"bound", bounded(1, opened(1, 2, "a", ""), opened(3, 4, "b", ""), ran(5, 6, "a", "x"), ran(5, 6, "b", "y"), last("a"), last("b"))},
 		"too many, empty":   {"bound", bounded(1, opened(1, 2, "a", ""), fault(history.EmptyStart, "n1", 2.5, 3), opened(6, 7, "b", ""), ran(8, 9, "a", "x"), ran(8, 9, "b", "y"), last("a"), last("b"))},
 		"too many, all":     {"bound", bounded(1, opened(1, 2, "a", ""), fault(history.EmptyCluster, "", 2.5, 3), opened(6, 7, "b", ""), ran(8, 9, "a", "x"), ran(8, 9, "b", "y"), last("a"), last("b"))},
+		"two, no base":      {"holder", alone(opened(1, 2, "a", "u/t"), fault(history.DatabaseLoss, "n1", 3, 4), opened(5, 6, "b", "u/t"), ran(7, 8, "a", "x"), ran(7, 8, "b", "y"), last("a"), last("b"))},
 		"two, all knew":     {"holder", told(opened(1, 2, "a", "u/t"), fault(history.EmptyStart, "n1", 2.5, 3), opened(6, 7, "b", "u/t"), ran(8, 9, "a", "x"), ran(8, 9, "b", "y"), last("a"), last("b"))},
 		"full for nothing":  {"answers", told(opened(1, 2, "a", ""), at(3, 4, history.Event{Op: history.Open, Node: "n1", Status: 429, Reason: "tenant_quota"}), last("a"))},
 		"not stopped":       {"answers", told(opened(1, 2, "a", ""), at(3, 4, history.Event{Op: history.Exec, Node: "n1", Session: "a", Status: 409, Reason: "session_stopped"}), last("a"))},
