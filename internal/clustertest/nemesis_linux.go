@@ -54,6 +54,10 @@ func (m *nemesis) do(ctx context.Context, f Fault) {
 	if f.Op == history.CutNodes {
 		e.Peer = peer.name
 	}
+	for _, turn := range m.turns(f, n) {
+		turn.Lock()
+		defer turn.Unlock()
+	}
 	always := context.WithoutCancel(ctx)
 	apply, heal := m.ways(f.Op, n, peer)
 	m.writer.Call(e)
@@ -63,6 +67,25 @@ func (m *nemesis) do(ctx context.Context, f Fault) {
 	e.Healing = m.writer.Now()
 	m.note(e, heal(always))
 	m.writer.Return(e)
+}
+
+// turns are what a fault has for itself: a node may be slow to start, and what comes next
+// in the plan must not find it half way. They are in one order for all.
+func (m *nemesis) turns(f Fault, n *node) []*sync.Mutex {
+	var all []*sync.Mutex
+	switch f.Op { //nolint:exhaustive // the others are about one node
+	case history.CutRedis, history.CutNodes, history.RedisRestart, history.RedisLoss:
+	case history.EmptyCluster:
+		for _, n := range m.rig.nodes {
+			all = append(all, &n.turn)
+		}
+	default:
+		all = append(all, &n.turn)
+	}
+	if ofRedis(f.Op) {
+		all = append(all, &m.rig.redis.turn)
+	}
+	return all
 }
 
 // way does something, or undoes it.

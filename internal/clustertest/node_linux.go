@@ -39,6 +39,7 @@ type node struct {
 	admin   string // its own key, which it can tell a Redis that lost all keys
 	tell    func(format string, args ...any)
 
+	turn    sync.Mutex // of faults
 	mu      sync.Mutex
 	process *process
 	wanted  bool // it is to run: an end is none of ours

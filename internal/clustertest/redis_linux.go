@@ -25,6 +25,7 @@ type redis struct {
 	log string
 	net *network
 
+	turn    sync.Mutex // of faults
 	mu      sync.Mutex
 	process *process
 }
