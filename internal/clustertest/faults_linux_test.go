@@ -88,7 +88,7 @@ func judge(t *testing.T, rig *clustertest.Rig, dir string, least history.Least, 
 func least(length time.Duration) history.Least {
 	s := int(length / time.Second)
 	l := history.Least{
-		Done:    map[history.Op]int{history.Write: 2 * s, history.Read: 2 * s, history.Exec: s, history.List: s / 2, history.Get: s / 2, history.Open: s / 4, history.Close: s / 30, history.Append: s / 2, history.Tally: s / 4, history.Set: s / 4, history.Recall: s / 8, history.Replace: s / 6, history.Stop: s / 12, history.Begin: s / 12},
+		Done:    map[history.Op]int{history.Write: s, history.Read: s, history.Exec: s, history.List: s / 2, history.Get: s / 2, history.Open: s / 4, history.Close: s / 30, history.Append: s / 4, history.Tally: s / 4, history.Set: s / 4, history.Recall: s / 8, history.Replace: s / 8, history.Stop: s / 12, history.Begin: s / 12},
 		Created: s / 6, Lost: s / 30, Kept: 3, Tokens: s, Faults: map[history.Op]int{},
 	}
 	for _, op := range history.Faults() {
