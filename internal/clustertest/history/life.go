@@ -18,10 +18,18 @@ func (c *checker) finality() {
 			return
 		}
 		for _, e := range s.events {
-			if e.Served() && e.Start > told.End {
+			if e.Served() && e.Start > told.End && !c.untold(told, e) {
 				c.breaks("finality", []*Event{told, e}, "session %s answered after its end was told", s.id)
 			}
 		}
+	})
+}
+
+// untold reports whether what a node was told to have lost can be there again: no node
+// has kept that it was told, where all of them ended and Redis lost it.
+func (c *checker) untold(told, e *Event) bool {
+	return told.Reason == nodeLost && slices.ContainsFunc(c.faults, func(f *Event) bool {
+		return f.Op == EmptyCluster && f.End > told.Start && f.Start < e.Start
 	})
 }
 
