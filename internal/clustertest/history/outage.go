@@ -52,7 +52,7 @@ func (c *checker) healed(end int64) int64 {
 // somebody was told of its end.
 func (c *checker) mayBeLost(s *session, told *Event) bool {
 	return slices.ContainsFunc(c.outages(s.home), func(o outage) bool {
-		return o.end > s.opened.Start && (o.kills(s, told.End) || c.runsOut(o, s.home, told.End) && !c.outlived(s, o))
+		return o.end > s.opened.Start && (o.kills(s, told.End) || c.runsOut(o, s.home, told.End) && !c.outlived(s, o, told))
 	})
 }
 
@@ -82,6 +82,6 @@ func (c *checker) runsOut(o outage, node string, by int64) bool {
 
 // outlived reports whether a session answered when an outage was over, so that it was
 // not lost in it.
-func (c *checker) outlived(s *session, o outage) bool {
-	return slices.ContainsFunc(s.events, func(e *Event) bool { return e.Served() && e.Start > c.healed(o.end) })
+func (c *checker) outlived(s *session, o outage, told *Event) bool {
+	return slices.ContainsFunc(s.events, func(e *Event) bool { return e.Served() && e.Start > c.healed(o.end) && !c.untold(told, e) })
 }
