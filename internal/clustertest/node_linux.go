@@ -49,7 +49,7 @@ type node struct {
 // base is where clients reach it.
 func (n *node) base() string { return "http://" + net.JoinHostPort(n.address, n.port) }
 
-// start waits until it answers. One that gives up while it starts is started again,
+// start waits until it answers, and is a part of its cluster. One that gives up while it starts is started again,
 // as whoever looks after servers would.
 func (n *node) start(ctx context.Context) error {
 	err := until(ctx, patience, func(ctx context.Context) error {
@@ -57,7 +57,9 @@ func (n *node) start(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		_, err = n.health(ctx)
+		if _, err = n.health(ctx); err == nil && !n.alone {
+			err = n.well(ctx) // it answers before it has asked Redis, and gives up where it cannot
+		}
 		if err != nil && p.ended() {
 			return fmt.Errorf("%s ended at its start: %w\n%s", n.name, p.err, lastOf(n.log))
 		}
