@@ -43,7 +43,7 @@ func sure[W, T any](back func(W) T) func(W) (T, error) {
 
 func TestEveryFormGoesThereAndBack(t *testing.T) {
 	trip(t, wire.SpecOf, wire.Spec.Cove, func(s *cove.Spec) { s.Floors = nil })
-	trip(t, wire.SessionOf, wire.Session.Cove, func(s **cove.Session) { (*s).Counted, (*s).Memory, (*s).ArchiveSize, (*s).Was = nil, 0, 0, "" })
+	trip(t, wire.SessionOf, wire.Session.Cove, func(s **cove.Session) { (*s).Counted, (*s).Memory, (*s).ArchiveSize, (*s).Was, (*s).Enlarged = nil, 0, 0, "", cove.Workspace{} })
 	trip(t, wire.OpenRequestOf, wire.OpenRequest.Cove, func(r *cove.OpenRequest) { r.IdempotencyKey, r.Spec.Floors = "", nil })
 	trip(t, wire.RenewRequestOf, wire.RenewRequest.Cove, nil)
 	trip(t, wire.UsageOf, sure(wire.Usage.Cove), nil)
@@ -57,7 +57,7 @@ func TestEveryFormGoesThereAndBack(t *testing.T) {
 	trip(t, wire.OutputPageOf, sure(wire.OutputPage.Cove), nil)
 	trip(t, wire.ChunkOf, sure(func(w wire.Chunk) cove.Chunk { return w.Cove("Stream-2") }), nil)
 	trip(t, wire.EventOf, sure(wire.Event.Cove), nil)
-	trip(t, wire.CodeRequestOf, wire.CodeRequest.Cove, nil)
+	trip(t, wire.CodeRequestOf, wire.CodeRequest.Cove, func(r *cove.CodeRequest) { r.IdempotencyKey = "" })
 	trip(t, func(r *cove.CodeResult) wire.CodeResult { return wire.CodeResultOf("s", r) }, sure(wire.CodeResult.Cove), nil)
 	trip(t, wire.ContextRequestOf, sure(wire.ContextRequest.Cove), func(s *cove.ContextSpec) { s.IdempotencyKey = "" })
 	trip(t, wire.ContextOf, sure(wire.Context.Cove), nil)

@@ -36,7 +36,7 @@ func (s *Store) fenced() error {
 
 // settling is the error of a directory that may lack what is asked for.
 func (s *Store) settling(millis int64) error {
-	return cove.Errorf(cove.Unavailable, "the directory was begun anew, and nodes still tell it what they have: nobody knows yet which sessions there are and how many").
+	return cove.Errorf(cove.Unavailable, "the directory was begun anew, and nodes still tell it what they have: it is not known yet which sessions there are and how many").
 		Reason(cove.ReasonNoDirectory).Remedy("try again in %d seconds", seconds(millis)).With("retry_after", seconds(millis))
 }
 
