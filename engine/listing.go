@@ -95,7 +95,7 @@ func (g *listing) page(ctx context.Context, l *lease, skip, limit int) (p filePa
 	return p, nil
 }
 
-func (g *listing) read() (info cove.FileInfo, err error, ok bool) { //nolint:revive // as iter.Pull2 has it
+func (g *listing) read() (info cove.FileInfo, err error, ok bool) {
 	if len(g.ahead) > 0 {
 		info, g.ahead = g.ahead[0], nil
 		return info, nil, true

@@ -21,7 +21,7 @@ func preallocate(f *os.File, from, to int64) error {
 	var ferr error
 	if err := raw.Control(func(fd uintptr) {
 		for ferr = syscall.EINTR; errors.Is(ferr, syscall.EINTR); {
-			ferr = syscall.Fallocate(int(fd), keepSize, from, to-from) //nolint:gosec // a descriptor
+			ferr = syscall.Fallocate(int(fd), keepSize, from, to-from)
 		}
 	}); err != nil {
 		return err

@@ -35,7 +35,7 @@ func descriptors() (used, limit int64, err error) {
 		}
 		used = int64(len(names))
 	}
-	return used, int64(min(l.Cur, 1<<40)), nil //nolint:gosec // bounded
+	return used, int64(min(l.Cur, 1<<40)), nil
 }
 
 // descriptorsFor refuses sandboxes for which there are too few file descriptors, so many

@@ -23,7 +23,7 @@ func FullHome(cfg config.Config) error {
 	if err != nil || free >= leastFree {
 		return nil //nolint:nilerr // a home that is not there yet is made by who needs it, and is told then
 	}
-	return cove.Errorf(cove.Exhausted, "the disk of COVE_HOME %s is full: %s free, %s needed", cfg.Home, free, cove.Bytes(leastFree)).
+	return cove.Errorf(cove.Exhausted, "the disk of COVE_HOME %s is full: %s free, %s needed", cfg.Home, free, leastFree).
 		Reason(cove.ReasonDiskReserve).
 		Remedy("free space in the file system of %s; sessions can be closed and snapshots deleted meanwhile, and the server then goes on by itself", cfg.Home)
 }

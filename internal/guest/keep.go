@@ -236,7 +236,7 @@ func (p *process) deliverAll(ctx context.Context, cmd cove.Command) error {
 			err = o.deliver(c.Data)
 		}
 		if err != nil {
-			return nil //nolint:nilerr // the caller wants no more
+			return nil // the caller wants no more
 		}
 	}
 	return nil

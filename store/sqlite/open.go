@@ -57,7 +57,7 @@ func open(ctx context.Context, path string, files fs.FS) (*Store, error) {
 		return nil, fault(path, cove.Errorf(cove.Unavailable, "it is not a file; choose another path"))
 	}
 	// Before SQLite opens it: whoever closes a file loses the locks on it.
-	file, err := os.OpenFile(path, os.O_RDWR, 0)
+	file, err := os.OpenFile(path, os.O_RDWR, 0) //nolint:gosec // the path is of the settings
 	if err != nil {
 		return nil, fault(path, err)
 	}

@@ -117,7 +117,7 @@ func (p *pool) query(ctx context.Context, query string, args []any, each func(*s
 		return err
 	}
 	defer p.leave()
-	st, err := p.stmt(ctx, query) //nolint:sqlclosecheck // it is the pool's
+	st, err := p.stmt(ctx, query)
 	if err != nil {
 		return err
 	}

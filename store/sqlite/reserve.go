@@ -50,7 +50,7 @@ func (p *pool) fillReserve(ctx context.Context) {
 
 // reserveLog sets room aside in the log of a database that is open.
 func reserveLog(path string) error {
-	f, err := os.OpenFile(path+"-wal", os.O_WRONLY, 0)
+	f, err := os.OpenFile(path+"-wal", os.O_WRONLY, 0) //nolint:gosec // the path is of the settings
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ func preallocate(f *os.File, from, length int64) error {
 	var ferr error
 	err = raw.Control(func(fd uintptr) {
 		for ferr = syscall.EINTR; errors.Is(ferr, syscall.EINTR); {
-			ferr = syscall.Fallocate(int(fd), keepSize, from, length) //nolint:gosec // a descriptor
+			ferr = syscall.Fallocate(int(fd), keepSize, from, length)
 		}
 	})
 	return errors.Join(err, ferr)
