@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -163,7 +164,7 @@ func (c *call) follow(to route) (err error) {
 			defer done()
 		}
 		if err != nil {
-			return err
+			return cmp.Or(cutOff(c.r.Context()), err)
 		}
 		c.who, c.platform = who, c.api.Platform(who)
 		defer c.watched()()

@@ -5,6 +5,8 @@ import (
 	"io"
 	"iter"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -113,6 +115,22 @@ func TestServerThatEndsSaysSo(t *testing.T) {
 	a := r.send("POST", "/api/sandboxes/x/execute", `{"command":"true"}`)
 	if a.status != 503 || !strings.Contains(a.body, "the server is shutting down") {
 		t.Errorf("%d %s", a.status, a.body)
+	}
+}
+
+// TestServerThatEndsWhileItLooksUpAKey: the caller did not go away there either.
+func TestServerThatEndsWhileItLooksUpAKey(t *testing.T) {
+	ctx, end := context.WithCancelCause(t.Context())
+	r := serve(t, func(c *httpapi.Config) {
+		c.Authenticate = func(r *http.Request) (cove.Principal, func(), error) {
+			end(cove.Errorf(cove.Unavailable, "the server is shutting down"))
+			return cove.Principal{}, nil, cove.Wrap(cove.Canceled, r.Context().Err(), "keys cannot be looked up now; try again")
+		}
+	})
+	answer := httptest.NewRecorder()
+	r.server.Config.Handler.ServeHTTP(answer, httptest.NewRequestWithContext(ctx, http.MethodPost, "/api/sandboxes/x/execute", strings.NewReader("{}")))
+	if got := answer.Body.String(); answer.Code != 503 || !strings.Contains(got, "the server is shutting down") {
+		t.Errorf("%d %s", answer.Code, got)
 	}
 }
 
