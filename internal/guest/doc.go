@@ -41,6 +41,7 @@
 //	follow             Poke      1 written     –, then records
 //	look               Poke      1 written     –, with the input if it is open; a record
 //	shut               Poke                    –; of a program that is kept, or guarded
+//	mark               Mark                    –
 //	listen             Listen    1 read, with names 1 both ways   –, then events until the first ends
 //	leave              –                       none
 //	stat               File                    Entry
@@ -208,6 +209,17 @@
 // the signal of his Poke, that nobody else ever will. The input is a stream that host
 // after host may write to; it ends when one shuts it. Look also gives back the note
 // that hold had.
+//
+// # Programs that are recorded
+//
+// Since version 10 a program that runs can be given a name, or another one, by mark. Of
+// one whose streams the agent holds, mark also replaces the note and says how much of
+// each stream is not wanted again, counted from its start or from when it got another
+// name. That is freed, and the rest is not dropped: a program that nobody follows waits,
+// and one that is followed loses only what was read. Who follows gets the output from
+// the mark on. With descriptors the host reads the pipes of such a program itself, puts
+// what it reads on tapes, and from the first mark on has a RecordHolder hold copies of
+// all descriptors.
 //
 // # Ways out
 //

@@ -19,6 +19,8 @@
 //	X n   run code: the code itself
 //	V 0   set variables of the environment for the run that follows, and give them back
 //	      what they were when it has ended: a list of names and values in turn
+//	P 0   answer, when all requests before are done: who takes up an interpreter learns
+//	      by that whether the driver got the code of the last run
 //	C 0   wait until no interrupt that was sent before can reach code any more; it
 //	      is asked before the run that follows one, of drivers to which they come late
 //
@@ -32,6 +34,7 @@
 //
 //	H 0   on stdout, ready: a list of process id, process group and version
 //	A 0   on stdout, the answer to A: a list of one text, empty or what went wrong
+//	P 0   on stdout, the answer to P
 //	M n   on stderr: all that run n wrote to stderr is before this
 //	R n   on stdout, a value: a list of MIME types and forms in turn
 //	T n   on stdout, the value of the last expression, as R has it
