@@ -43,9 +43,10 @@ type Session struct {
 	// Counted are background programs that a provider still keeps and whose CPU
 	// time has been added to the tenant's. It is in the record only.
 	Counted []PID `json:"counted,omitempty"`
-	// Was is the state that a session in error has again when its provider is back. It is
-	// in the record only.
-	Was State `json:"was,omitempty"`
+	// Was and WasCause are the state and the cause that a session in error has again when
+	// its provider is back. They are in the record only.
+	Was      State  `json:"was,omitempty"`
+	WasCause string `json:"was_cause,omitempty"`
 	// Trial says whether changes to the files are on trial.
 	Trial TrialState `json:"trial,omitempty"`
 }

@@ -113,7 +113,7 @@ func (e *Engine) recoverOne(ctx context.Context, s *cove.Session, stored []strin
 		return e.recoverLive(ctx, l, s)
 	case cove.Failed:
 		if s.Cause == cove.ReasonProviderDown {
-			s.State, s.Cause, s.Was = cmp.Or(s.Was, cove.Running), "", "" // older records have no Was
+			s.State, s.Cause, s.Was, s.WasCause = cmp.Or(s.Was, cove.Running), s.WasCause, "", "" // older records have no Was
 			return e.recoverOne(ctx, s, stored)
 		}
 	case cove.Stopped:
@@ -145,7 +145,9 @@ func (e *Engine) recoverLive(ctx context.Context, l *lease, s *cove.Session) err
 	case err != nil: // nobody knows whether its sandbox lives: keep it for the next start
 		e.cfg.Logger.WarnContext(ctx, "session kept until its provider is back", sessionAttr(s.ID), providerAttr(s.Provider), errAttr(err))
 		l.letGo(ctx)
-		l.change(func(r *cove.Session) { r.State, r.Cause, r.Was = cove.Failed, cove.ReasonProviderDown, s.State })
+		l.change(func(r *cove.Session) {
+			r.State, r.Cause, r.Was, r.WasCause = cove.Failed, cove.ReasonProviderDown, s.State, s.Cause
+		})
 		return e.takeUp(ctx, l)
 	}
 	e.spentBefore(ctx, l, sandbox)

@@ -381,7 +381,7 @@ func TestPausedSessionsOutliveTheServer(t *testing.T) {
 		w.shut(e, w.provider)
 		f.on = away
 		e = w.open()
-		want, cause := cove.Paused, ""
+		want, cause := cove.Paused, cove.ReasonSessionPaused
 		if away {
 			want, cause = cove.Failed, cove.ReasonProviderDown
 		}

@@ -261,7 +261,7 @@ func forgetKey(result any) {
 // What the platform notes down for itself does not travel.
 var same = cmp.Options{
 	cmpopts.EquateEmpty(), cmpopts.IgnoreUnexported(cove.ExecRequest{}),
-	cmpopts.IgnoreFields(cove.Session{}, "Counted", "Memory", "ArchiveSize", "Was", "Enlarged"), cmpopts.IgnoreFields(cove.RunRequest{}, "IdempotencyKey"), cmpopts.IgnoreFields(cove.Snapshot{}, "Pending", "Disk"), cmpopts.IgnoreFields(cove.SavedVolume{}, "Pending"),
+	cmpopts.IgnoreFields(cove.Session{}, "Counted", "Memory", "ArchiveSize", "Was", "WasCause", "Enlarged"), cmpopts.IgnoreFields(cove.RunRequest{}, "IdempotencyKey"), cmpopts.IgnoreFields(cove.Snapshot{}, "Pending", "Disk"), cmpopts.IgnoreFields(cove.SavedVolume{}, "Pending"),
 	cmpopts.IgnoreFields(cove.Table{}, "Stamp", "Source"), cmpopts.IgnoreFields(cove.Decision{}, "Programs"),
 }
 

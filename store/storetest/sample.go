@@ -56,7 +56,7 @@ func fullSpec() cove.Spec {
 
 func fullSession(id cove.ID) *cove.Session {
 	return &cove.Session{
-		ID: id, Tenant: "acme", Owner: "key-1", Spec: fullSpec(), State: cove.Stopped, Cause: cove.ReasonSessionStopped, Was: cove.Paused,
+		ID: id, Tenant: "acme", Owner: "key-1", Spec: fullSpec(), State: cove.Stopped, Cause: cove.ReasonSessionStopped, Was: cove.Paused, WasCause: cove.ReasonSessionPaused,
 		Provider: "local", Trial: cove.TrialLost,
 		Isolation: cove.Isolation{
 			Boundary: cove.BoundaryNamespaces, Network: cove.Hard, Memory: cove.Hard,
