@@ -151,10 +151,12 @@ func (m *Member) reconcile(ctx context.Context) {
 // compare has the engine look, and once more when a new directory has settled.
 func (m *Member) compare(ctx context.Context, pulse cove.Pulse) error {
 	e, lapsed := m.engine.Load(), !m.serving.Load()
-	lost, err := e.Reconcile(ctx)
-	if err == nil && m.cfg.Renewed != nil {
-		err = m.cfg.Renewed(ctx)
+	if m.cfg.Renewed != nil { // first: as long as keys are missing, callers are refused
+		if err := m.cfg.Renewed(ctx); err != nil {
+			return err
+		}
 	}
+	lost, err := e.Reconcile(ctx)
 	if err == nil && pulse.Settling > 0 && lapsed {
 		if err = pause(ctx, pulse.Settling); err == nil {
 			var more int

@@ -27,9 +27,9 @@ type Config struct {
 	// Announce is called before an engine is opened with what the directory has of this
 	// node: it puts there what a directory that was begun anew has lost. nil: nothing.
 	Announce func(ctx context.Context) error
-	// Renewed is called when the directory knows again what this node has, after it was
-	// begun anew or this node's lease had run out. An error has it called again. nil:
-	// nobody is told.
+	// Renewed is called before the engine compares its sessions with a directory that was
+	// begun anew, or after this node's lease had run out. It may be called more than once,
+	// and is called again after an error. nil: nothing.
 	Renewed func(ctx context.Context) error
 	Logger  *slog.Logger
 }
@@ -110,7 +110,7 @@ func (m *Member) settle(ctx context.Context) error {
 			return nil
 		}
 		if m.cfg.Announce != nil {
-			if err := m.cfg.Announce(ctx); err != nil {
+			if err := m.announce(ctx); err != nil {
 				return err
 			}
 		}
@@ -126,13 +126,40 @@ func (m *Member) settle(ctx context.Context) error {
 	}
 }
 
+// announce waits for a directory that is away: this node has its lease, and other nodes
+// would give up its sessions if it ended and came back later.
+func (m *Member) announce(ctx context.Context) error {
+	for away := false; ; away = true {
+		err := m.cfg.Announce(ctx)
+		if !isAway(err) {
+			return err
+		}
+		if !away {
+			m.cfg.Logger.WarnContext(ctx, "the directory cannot be told what this node has; it is tried again", slog.Any("error", err))
+		}
+		if err := pause(ctx, m.cfg.Lease/retryPerLease); err != nil {
+			return err
+		}
+	}
+}
+
+// isAway reports whether a directory did not answer, which passes.
+func isAway(err error) bool {
+	code := cove.CodeOf(err)
+	return code == cove.Unavailable || code == cove.Timeout
+}
+
 // Serve lets callers in, now that there is an engine. When it returns, other nodes
 // can know of this one, and this one knows of them.
 func (m *Member) Serve(ctx context.Context, e Engine) error {
 	m.engine.Store(&engineBox{e})
 	m.serving.Store(true)
 	if err := m.beat(ctx); err != nil {
-		return err
+		if !isAway(err) {
+			return err
+		}
+		m.cfg.Logger.WarnContext(ctx, "the directory cannot be told that this node serves; the next beat tells it", slog.Any("error", err))
+		return nil
 	}
 	m.look(ctx, false)
 	return nil

@@ -233,7 +233,7 @@ var mutations = []mutation{
 	},
 	{
 		"the limit on output", "internal/spool/log.go",
-		"if limit := int64(l.cfg.Limit); limit > 0 &&", "if limit := int64(l.cfg.Limit); limit > 1<<40 &&",
+		"if limit <= 0 || l.exceeded ||", "if limit <= 1<<40 || l.exceeded ||",
 		"./internal/spool", "TestLimitIsToldOnce",
 	},
 	{
