@@ -20,7 +20,7 @@ var severe = []struct {
 		groups:   []string{"escape", "hostile_archive", "isolation", "kill", "limits", "names", "paths"},
 		words: []string{
 			"areapart", "attack", "bodiesarebounded", "bomb", "burglar", "cannotbeset", "defence", "differentusers", "environment", "escape", "evasion", "hardening", "harmless", "hostile",
-			"inject", "interpretershold", "isolation", "leavetheworkspace", "lies", "limitshold", "link", "lockedup", "lying", "memoryends", "memoryisone",
+			"inject", "interpretershold", "isolation", "layerslimits", "leavetheworkspace", "lies", "limitshold", "link", "lockedup", "lying", "memoryends", "memoryisone",
 			"mountswhatisallowed", "nobodycanchange", "notbelieved", "notbeside", "notroot", "ofthesystem", "outofreach", "outside", "ownroot",
 			"pathsthatleave", "private", "programisbound", "readonly", "seedtars", "staybelow", "stayinside", "staysinside", "swapped", "testowns",
 			"testpaths", "testsign", "toostrong", "usedonce", "volumeusers", "workspaceispart", "workspaceisthesandboxs", "writeonlywhere",
@@ -53,7 +53,7 @@ var severe = []struct {
 		packages: []string{"store/...", "internal/archive", "internal/audit", "internal/bucket", "internal/rootfs/...", "internal/spool", "internal/upgradetest"},
 		groups:   []string{"archive", "named_volumes", "restart", "snapshot", "snapshots"},
 		words: []string{
-			"acrossrestarts", "adopted", "afterakill", "beyondakill", "beyondarestart", "cannotkeep", "closeandkeep", "crash", "cutshort", "damage",
+			"acrossrestarts", "adopted", "comeback", "afterakill", "beyondakill", "beyondarestart", "cannotkeep", "closeandkeep", "crash", "cutshort", "damage",
 			"doesnotlie", "drain", "inputof", "inputthat", "keepsthe", "killedserver", "killinthemiddle", "layersgone", "lost", "neverhalf", "onceinthewhole", "outlive",
 			"samesandbox", "snapshot", "stopandstart", "survivesarestart", "tampered", "walk", "wholeornot", "withoutajournal",
 		},
