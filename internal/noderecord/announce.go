@@ -2,27 +2,26 @@ package noderecord
 
 import (
 	"context"
-	"io/fs"
 	"log/slog"
-	"strings"
 	"time"
 
 	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/recordcopy"
 )
 
 // Announce tells the directory what it does not know of this node, before an engine
 // looks there for its sessions. It comes after the first Beat.
 func (d *Directory) Announce(ctx context.Context) error {
-	names, err := d.names()
+	names, err := d.copies.Names()
 	if err != nil {
-		return unusable(d.cfg.Dir, err)
+		return recordcopy.Unusable(d.cfg.Dir, err)
 	}
 	if err := d.look(ctx); err != nil {
 		return err
 	}
 	forgot := d.mayHaveForgotten()
 	told := 0
-	for _, id := range names[kindSession] {
+	for _, id := range names[recordcopy.Session] {
 		if !cove.ID(id).Valid() {
 			continue
 		}
@@ -49,9 +48,9 @@ func (d *Directory) Announce(ctx context.Context) error {
 // Renew tells the directory what it does not know but sessions, which a running engine
 // puts back itself.
 func (d *Directory) Renew(ctx context.Context) error {
-	names, err := d.names()
+	names, err := d.copies.Names()
 	if err != nil {
-		return unusable(d.cfg.Dir, err)
+		return recordcopy.Unusable(d.cfg.Dir, err)
 	}
 	return d.announceRest(ctx, names)
 }
@@ -84,7 +83,7 @@ func (d *Directory) mayHaveForgotten() bool {
 func (d *Directory) announce(ctx context.Context, id cove.ID, forgot bool) (bool, error) {
 	log := d.cfg.Logger.With(slog.String("session_id", string(id)))
 	var rec cove.Session
-	readable := d.read(kindSession, string(id), &rec) && rec.ID == id
+	readable := d.copies.Read(recordcopy.Session, string(id), &rec) && rec.ID == id
 	kept, err := d.Directory.GetSession(ctx, id)
 	switch lost := cove.CodeOf(err) == cove.NotFound; {
 	case err != nil && !lost:
@@ -95,7 +94,7 @@ func (d *Directory) announce(ctx context.Context, id cove.ID, forgot bool) (bool
 		return false, nil
 	case !readable:
 		log.WarnContext(ctx, "neither Redis nor this node has the record of a session any more: its sandbox and files are kept, and not served; remove the copy and restart the node to have them removed",
-			slog.String("record", fileOf(kindSession, string(id))), slog.String("folder", d.cfg.Dir))
+			slog.String("record", recordcopy.FileOf(recordcopy.Session, string(id))), slog.String("folder", d.cfg.Dir))
 		return false, nil
 	case rec.State == cove.Creating: // nobody was given it yet
 		d.drop(ctx, id)
@@ -121,39 +120,39 @@ func (d *Directory) announce(ctx context.Context, id cove.ID, forgot bool) (bool
 
 // drop forgets the copy of a session that has ended, or is another node's.
 func (d *Directory) drop(ctx context.Context, id cove.ID) {
-	defer d.turn(string(id))()
-	d.remove(ctx, kindSession, string(id))
+	defer d.copies.Turn(string(id))()
+	d.copies.Remove(ctx, recordcopy.Session, string(id))
 }
 
 // announceRest puts back what has files on this node and what bounds tenants, where the
 // directory is another one than before, and remembers which it is.
-func (d *Directory) announceRest(ctx context.Context, names map[string][]string) error {
+func (d *Directory) announceRest(ctx context.Context, names map[recordcopy.Kind][]string) error {
 	d.mu.Lock()
 	was, now := d.origin, d.pulse.Origin
 	d.mu.Unlock()
 	if was == now {
 		return nil // what it does not know was deleted
 	}
-	for _, id := range names[kindTenant] {
-		if err := putBack(ctx, d, kindTenant, id, func(t *cove.Tenant) string { return t.Name }, d.Directory.GetTenant, d.PutTenant); err != nil {
+	for _, id := range names[tenant] {
+		if err := putBack(ctx, d, tenant, id, func(t *cove.Tenant) string { return t.Name }, d.Directory.GetTenant, d.PutTenant); err != nil {
 			return err
 		}
 	}
-	for _, id := range names[kindVolume] {
-		if err := putBack(ctx, d, kindVolume, id, func(v *cove.SavedVolume) cove.ID { return v.ID }, d.GetVolume, d.PutVolume); err != nil {
+	for _, id := range names[recordcopy.Volume] {
+		if err := putBack(ctx, d, recordcopy.Volume, id, func(v *cove.SavedVolume) cove.ID { return v.ID }, d.GetVolume, d.PutVolume); err != nil {
 			return err
 		}
 	}
-	for _, id := range names[kindSnapshot] {
-		if err := putBack(ctx, d, kindSnapshot, id, func(s *cove.Snapshot) cove.ID { return s.ID }, d.GetSnapshot, d.PutSnapshot); err != nil {
+	for _, id := range names[recordcopy.Snapshot] {
+		if err := putBack(ctx, d, recordcopy.Snapshot, id, func(s *cove.Snapshot) cove.ID { return s.ID }, d.GetSnapshot, d.PutSnapshot); err != nil {
 			return err
 		}
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !d.blind { // else a later beat writes it, when what is here has been looked at
-		if err := d.replace(originFile, []byte(now+"\n")); err != nil {
-			return unusable(d.cfg.Dir, err)
+		if err := d.copies.Replace(originFile, []byte(now+"\n")); err != nil {
+			return recordcopy.Unusable(d.cfg.Dir, err)
 		}
 	}
 	d.origin, d.heard = now, time.Now()
@@ -161,10 +160,10 @@ func (d *Directory) announceRest(ctx context.Context, names map[string][]string)
 }
 
 // putBack puts one record back that the directory does not know.
-func putBack[R any, K ~string](ctx context.Context, d *Directory, kind, id string, key func(*R) K, get func(context.Context, K) (*R, error), put func(context.Context, *R) error) error {
+func putBack[R any, K ~string](ctx context.Context, d *Directory, kind recordcopy.Kind, id string, key func(*R) K, get func(context.Context, K) (*R, error), put func(context.Context, *R) error) error {
 	var rec R
-	if !d.read(kind, id, &rec) {
-		d.cfg.Logger.WarnContext(ctx, "the copy of a record cannot be read, and is not put back", slog.String("record", fileOf(kind, id)), slog.String("folder", d.cfg.Dir))
+	if !d.copies.Read(kind, id, &rec) {
+		d.cfg.Logger.WarnContext(ctx, "the copy of a record cannot be read, and is not put back", slog.String("record", recordcopy.FileOf(kind, id)), slog.String("folder", d.cfg.Dir))
 		return nil
 	}
 	_, err := get(ctx, key(&rec))
@@ -172,20 +171,4 @@ func putBack[R any, K ~string](ctx context.Context, d *Directory, kind, id strin
 		return err
 	}
 	return put(ctx, &rec)
-}
-
-// names lists the copies by kind.
-func (d *Directory) names() (map[string][]string, error) {
-	entries, err := fs.ReadDir(d.root.FS(), ".")
-	if err != nil {
-		return nil, err
-	}
-	found := map[string][]string{}
-	for _, e := range entries {
-		name, ok := strings.CutSuffix(e.Name(), copySuffix)
-		if kind, id, dash := strings.Cut(name, "-"); ok && dash {
-			found[kind] = append(found[kind], id)
-		}
-	}
-	return found, nil
 }

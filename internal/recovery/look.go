@@ -86,7 +86,7 @@ func (s *Site) newerSessions(ctx context.Context, ids []cove.ID) (map[cove.ID]*d
 			return nil, err
 		}
 		var rec cove.Session
-		readable := s.Copies.read(Session, id, &rec) && rec.ID == id
+		readable := s.Copies.folder.Read(Session, string(id), &rec) && rec.ID == id
 		switch {
 		case known != nil && (!readable || known.Version >= rec.Version):
 		case readable && rec.State == cove.Creating:
@@ -114,7 +114,7 @@ func (s *Site) unknownFiles(ctx context.Context, names map[Kind][]cove.ID) (foun
 		if err != nil && cove.CodeOf(err) != cove.NotFound {
 			return nil, err
 		}
-		if err != nil && s.Copies.read(Snapshot, id, &rec) && !rec.Pending {
+		if err != nil && s.Copies.folder.Read(Snapshot, string(id), &rec) && !rec.Pending {
 			found = append(found, Item{
 				Kind: Snapshot, ID: id, Tenant: rec.Tenant, Name: rec.Name, Provider: rec.Provider, Template: rec.Template,
 				Left: Files, Source: FromCopy, snapshot: &rec,
@@ -127,7 +127,7 @@ func (s *Site) unknownFiles(ctx context.Context, names map[Kind][]cove.ID) (foun
 		if err != nil && cove.CodeOf(err) != cove.NotFound {
 			return nil, err
 		}
-		if err != nil && s.Copies.read(Volume, id, &rec) && !rec.Pending {
+		if err != nil && s.Copies.folder.Read(Volume, string(id), &rec) && !rec.Pending {
 			found = append(found, Item{Kind: Volume, ID: id, Tenant: rec.Tenant, Name: rec.Name, Left: Files, Source: FromCopy, volume: &rec})
 		}
 	}
@@ -264,7 +264,7 @@ func (s *Site) tellLost(ctx context.Context, lost []Item) error {
 			return err
 		}
 		if !item.Older {
-			s.Copies.remove(ctx, item.Kind, item.ID)
+			s.Copies.folder.Remove(ctx, item.Kind, string(item.ID))
 			continue
 		}
 		rec, err := s.Copies.GetSession(ctx, item.ID)
@@ -287,8 +287,8 @@ func (s *Site) refresh(ctx context.Context, names map[Kind][]cove.ID) error {
 			return err
 		}
 		var old cove.Session
-		if !c.read(Session, rec.ID, &old) || old.Version < rec.Version {
-			c.write(ctx, Session, rec.ID, rec)
+		if !c.folder.Read(Session, string(rec.ID), &old) || old.Version < rec.Version {
+			c.folder.Write(ctx, Session, string(rec.ID), rec)
 		}
 	}
 	for rec, err := range c.Snapshots(ctx, cove.SnapshotFilter{}) {
@@ -296,7 +296,7 @@ func (s *Site) refresh(ctx context.Context, names map[Kind][]cove.ID) error {
 			return err
 		}
 		if !slices.Contains(names[Snapshot], rec.ID) {
-			c.write(ctx, Snapshot, rec.ID, rec)
+			c.folder.Write(ctx, Snapshot, string(rec.ID), rec)
 		}
 	}
 	for rec, err := range c.Volumes(ctx, cove.VolumeFilter{}) {
@@ -304,13 +304,13 @@ func (s *Site) refresh(ctx context.Context, names map[Kind][]cove.ID) error {
 			return err
 		}
 		if !slices.Contains(names[Volume], rec.ID) {
-			c.write(ctx, Volume, rec.ID, rec)
+			c.folder.Write(ctx, Volume, string(rec.ID), rec)
 		}
 	}
 	for _, id := range names[Session] {
 		rec, err := c.GetSession(ctx, id)
 		if cove.CodeOf(err) == cove.NotFound || err == nil && rec.State == cove.Ended {
-			c.remove(ctx, Session, id)
+			c.folder.Remove(ctx, Session, string(id))
 			continue
 		}
 		if err != nil {
