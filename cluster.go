@@ -66,7 +66,7 @@ func NodeStates() []NodeState { return []NodeState{NodeReady, NodeCordoned, Node
 // is Conflict with ReasonElsewhere where another live session of the same tenant,
 // user and thread is there, and Exhausted with ReasonTenantQuota or ReasonKeyQuota
 // where a session with a sandbox would be one too many in the whole cluster. While
-// the directory settles nobody knows that, and it is Unavailable with
+// the directory settles that is not known, and the error is Unavailable with
 // ReasonNoDirectory.
 type Directory interface {
 	Store

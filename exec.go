@@ -32,7 +32,7 @@ type Command struct {
 	Keep string
 	// Record has a kept program's output recorded from the last [Mark] on instead of
 	// from the first byte, where the Sandbox is a Recorder. Nothing of it is dropped: a
-	// program that nobody reads waits. Its input stays open until it is forgotten.
+	// program that has no reader waits. Its input stays open until it is forgotten.
 	Record bool
 	Note   []byte
 }

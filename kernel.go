@@ -177,7 +177,7 @@ type KernelRun struct {
 	Limits   Limits
 	OnOutput func(Chunk)
 	OnResult func(value Rich, main bool)
-	// Note is kept with an interpreter that outlives this process, for who takes it up.
+	// Note is kept with an interpreter that outlives this process, for the server that takes it up.
 	Note []byte
 }
 
@@ -186,8 +186,8 @@ type KernelRun struct {
 type KernelResumer interface {
 	Kernels
 	// Resume takes up an interpreter that an earlier process opened with
-	// KernelSpec.Keep. again is given the Note of its last run, and returns who hears
-	// what that writes and how long it may still take.
+	// KernelSpec.Keep. again is given the Note of its last run, and returns where
+	// to write its output and how long it may still take.
 	Resume(ctx context.Context, in Sandbox, kept Kept, spec KernelSpec, again func(note []byte) (KernelRun, error)) (KeptKernel, error)
 }
 

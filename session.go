@@ -75,7 +75,7 @@ func (s *Session) AutoResumes() bool {
 }
 
 // ByServer reports whether the server stopped or paused the session by itself. A caller
-// who stops or pauses a session, or gives it a fixed end, did ask for that.
+// that stops or pauses a session, or gives it a fixed end, did ask for that.
 func (s *Session) ByServer() bool {
 	switch s.Cause {
 	case ReasonSessionStopped, ReasonSessionPaused:

@@ -16,7 +16,7 @@ func TestCodeOnce(t *testing.T) {
 	ctx, leave := context.WithCancel(t.Context())
 	req := cove.CodeRequest{Language: "calc", Code: "print(1)\nsleep 0.2\n6 * 7", IdempotencyKey: "k", OnOutput: func(cove.Chunk) { leave() }}
 	if _, err := in.Run(ctx, req); !errors.Is(err, context.Canceled) {
-		t.Fatalf("who goes away is told %v", err)
+		t.Fatalf("a caller that goes away is told %v", err)
 	}
 	req.OnOutput = nil
 	for range 2 {
@@ -41,7 +41,7 @@ func TestCodeOnce(t *testing.T) {
 	}
 }
 
-// TestCodeOnceBeyondARestart: where the interpreter ended with the server, nobody knows
+// TestCodeOnceBeyondARestart: where the interpreter ended with the server, it is not known
 // what became of the code.
 func TestCodeOnceBeyondARestart(t *testing.T) {
 	w := newWorld(t)

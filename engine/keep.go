@@ -132,7 +132,7 @@ func (e *Engine) resumePrograms(ctx context.Context, l *lease) error {
 		}
 	}
 	for _, k := range all {
-		if isContext(k.Keep) && len(k.Note) == 0 { // it waited for somebody's code
+		if isContext(k.Keep) && len(k.Note) == 0 { // it waited for its first code
 			e.forgetPrograms(ctx, l.id, r, k.Keep)
 			continue
 		}

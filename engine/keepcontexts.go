@@ -144,7 +144,7 @@ func (s *slot) letGo(ctx context.Context, l *lease) {
 // maxCodeRuns bounds the results of code that a session can be asked for again.
 const maxCodeRuns = 16
 
-// codeRun is a run of code that somebody can ask for again.
+// codeRun is a run of code whose result a caller can ask for again.
 type codeRun struct {
 	id   cove.ID
 	done chan struct{} // closed when the result is there

@@ -38,7 +38,7 @@ type lease struct {
 	outputs   []kept                     // long output of foreground programs, oldest first
 	stored    []string                   // files of such output that an earlier server kept, which go before these
 	contexts  map[string]*slot           // interpreters
-	codeRuns  []*codeRun                 // that somebody can ask for again, oldest first
+	codeRuns  []*codeRun                 // whose results callers can ask for again, oldest first
 	warm      *warm                      // interpreters that no context has; nil: none
 	asked     *desk                      // where questions to data are answered; nil: nowhere yet
 	watchers  map[int]context.CancelFunc // streams to end when the sandbox goes

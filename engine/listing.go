@@ -69,7 +69,7 @@ func newListing(ctx context.Context, t cove.Files, dir string, depth int) *listi
 	return g
 }
 
-// page reads up to a page, and the page. Then the list waits for who wants the next one,
+// page reads up to a page, and the page. Then the list waits for a request for the next one,
 // unless it has ended.
 func (g *listing) page(ctx context.Context, l *lease, skip, limit int) (p filePage, err error) {
 	keep := context.AfterFunc(ctx, g.cancel)
@@ -104,8 +104,7 @@ func (g *listing) read() (info cove.FileInfo, err error, ok bool) {
 	return info, err, ok
 }
 
-// end lets go of the list. It is called by who took it out of the lease, or never put it
-// there.
+// end closes the list. The caller took it out of the lease, or never put it there.
 func (g *listing) end() {
 	g.cancel()
 	g.stop()
@@ -150,7 +149,7 @@ func (l *lease) keepListing(g *listing) {
 	}
 }
 
-// dropListing ends a list, unless somebody took it.
+// dropListing ends a list, unless a request took it.
 func (l *lease) dropListing(g *listing) {
 	l.mu.Lock()
 	i := slices.Index(l.listings, g)

@@ -92,7 +92,7 @@ func turn(t *testing.T, f cove.Files, skip, limit int) (names []string, more boo
 	return names, more
 }
 
-// TestPagesReadEachFileOnce: who reads a list page by page makes the sandbox list it once,
+// TestPagesReadEachFileOnce: a list that is read page by page makes the sandbox list it once,
 // however many pages it has; also with another one in between.
 func TestPagesReadEachFileOnce(t *testing.T) {
 	const files, size = 1000, 30

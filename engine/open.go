@@ -137,7 +137,7 @@ func (e *Engine) reuse(ctx context.Context, l *lease, req cove.OpenRequest, spec
 }
 
 func waitsForRoom() *cove.Error {
-	return cove.Errorf(cove.Exhausted, "the session waits for room already, for a caller that is willing to").Reason(cove.ReasonCapacity).With("retry_after", 5)
+	return cove.Errorf(cove.Exhausted, "another caller waits already until there is room for the session").Reason(cove.ReasonCapacity).With("retry_after", 5)
 }
 
 // asHeld returns the fields of a request in the form in which a session

@@ -66,7 +66,7 @@ func (l *lease) isAtFixedEnd(now time.Time) bool {
 }
 
 // beginEnd reports whether the session's time is up and it is to be paused or
-// stopped for that. If so, nothing begins inside and nobody moves its end until over is
+// stopped for that. If so, nothing begins inside and its end does not move until over is
 // called. The caller holds the turn.
 func (l *lease) beginEnd(now time.Time) (over func(), due bool) {
 	l.mu.Lock()

@@ -14,7 +14,7 @@ import (
 	"github.com/cove-sandbox/cove/store/sqlite"
 )
 
-// TestFullForkComesBack: a fork of a real sandbox is filled up, stopped because somebody
+// TestFullForkComesBack: a fork of a real sandbox is filled up, stopped because a caller
 // else needs its room, and comes back with all its files.
 func TestFullForkComesBack(t *testing.T) {
 	needLocal(t)

@@ -105,7 +105,7 @@ func TestEmptyDirectoryAtStart(t *testing.T) {
 	}
 }
 
-// TestBoundAfterAnEmptyDirectory has Redis lose all while a node is away: nobody gets a
+// TestBoundAfterAnEmptyDirectory has Redis lose all while a node is away: no tenant gets a
 // sandbox before that one has said what it has, and the bound of the tenant holds.
 func TestBoundAfterAnEmptyDirectory(t *testing.T) {
 	const most = 3
@@ -210,7 +210,7 @@ func TestRecordLostWhileAway(t *testing.T) {
 }
 
 // TestRecordLostBetweenBeats has Redis lose all after a node took its lease again and
-// before it told of its sessions. Nobody is told that they are lost.
+// before it told of its sessions. No caller is told that they are lost.
 func TestRecordLostBetweenBeats(t *testing.T) {
 	a, _ := pair(t, func(n *node) { n.lease = time.Minute })
 	p := a.member.Here(somebody())
@@ -295,7 +295,7 @@ func TestUserTakenMeanwhile(t *testing.T) {
 }
 
 // TestCopiesAreLostToo starts a node whose copies are gone, or cannot be read, against a
-// Redis that lost all: nobody knows its sessions, and all of them is kept.
+// Redis that lost all: its sessions are not known, and what is left of them is kept.
 func TestCopiesAreLostToo(t *testing.T) {
 	for name, spoil := range map[string]func(n *node, copies []string){
 		"gone": func(n *node, copies []string) {
@@ -322,7 +322,7 @@ func TestCopiesAreLostToo(t *testing.T) {
 			})
 			for range 2 {
 				if a.engine.Holds(running.ID) || a.engine.Holds(stopped.ID) {
-					t.Error("a session of which nobody knows anything is served")
+					t.Error("a session of which nothing is known is served")
 				}
 				if left := append(a.left(running.ID), a.left(stopped.ID)...); !slices.Equal(left, []string{"sandbox", "archive"}) {
 					t.Errorf("there is %v; want a sandbox and an archive", left)

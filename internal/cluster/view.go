@@ -62,7 +62,7 @@ type view struct {
 	// settled says that what belongs to another region is not opened here instead.
 	settled bool
 	// changes says that what is asked changes something and has no idempotency key:
-	// where nobody knows whether it was done, it must not be asked again unseen.
+	// where it is not known whether it was done, it must not be asked again by itself.
 	changes bool
 }
 

@@ -99,7 +99,7 @@ func away(node string, err error) error {
 }
 
 // unanswered is the answer where a node was asked and what it answered did not come:
-// what changes something may have been done, and who is told to try again would do it
+// what changes something may have been done, and a caller that is told to try again would do it
 // twice.
 func (v view) unanswered(node string, err error) error {
 	if !v.changes {

@@ -65,7 +65,7 @@ func (r *Rig) Run(ctx context.Context, t Trial) error {
 	all.Wait()
 
 	failed := append(m.failed, r.healthy(ctx))
-	pause(ctx, 2*r.settle()) // whatever has yet to be found out by anybody is by then
+	pause(ctx, 2*r.settle()) // what the nodes have yet to find out they know by then
 	failed = append(failed, r.limit(ctx, 0))
 	u.lookAtAll(ctx, r)
 	for _, n := range r.nodes {

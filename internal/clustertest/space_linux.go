@@ -14,7 +14,7 @@ import (
 )
 
 // space is a network namespace with mounts of its own, and a thread in it. It is there
-// for as long as the thread or any process in it is, and nobody else sees it.
+// for as long as the thread or any process in it is, and no other process sees it.
 type space struct {
 	ns   *os.File
 	name string // as /proc/PID/ns/net has it

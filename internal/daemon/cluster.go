@@ -87,7 +87,7 @@ func (s *server) join(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(err, dir.Close())
 	}
-	s.directory, s.remembered = s.records, auth.Remembering(s.records) // before somebody tells of changes
+	s.directory, s.remembered = s.records, auth.Remembering(s.records) // before the directory tells of changes
 	s.member, err = cluster.Join(ctx, cluster.Config{
 		Directory: s.records, Node: s.cfg.NodeID, Region: r.Region, Address: s.nodeDoor.Addr().String(), Version: s.Version, Secret: r.Secret.Reveal(),
 		Regions: regionsOf(s.cfg), Lease: r.Lease, Grace: r.Grace, Changed: s.changed, Announce: s.records.Announce, Renewed: s.renewed, Logger: s.Logger,

@@ -21,7 +21,7 @@ const leastFree = 3 * cove.MiB
 func FullHome(cfg config.Config) error {
 	free, err := freeSpace(cfg.Home)
 	if err != nil || free >= leastFree {
-		return nil //nolint:nilerr // a home that is not there yet is made by who needs it, and is told then
+		return nil //nolint:nilerr // a home that is not there yet is made by the command that needs it, which tells of errors
 	}
 	return cove.Errorf(cove.Exhausted, "the disk of COVE_HOME %s is full: %s free, %s needed", cfg.Home, free, leastFree).
 		Reason(cove.ReasonDiskReserve).

@@ -36,7 +36,7 @@ func (h Home) openRecords(ctx context.Context, logger *slog.Logger) (*recovery.C
 		func(ctx context.Context) (cove.Store, error) { return sqlite.Open(ctx, h.database()) }, orSilent(logger))
 }
 
-// orSilent is a logger where nobody gave one.
+// orSilent returns the logger, or one that writes nothing where there is none.
 func orSilent(logger *slog.Logger) *slog.Logger {
 	if logger == nil {
 		return slog.New(slog.DiscardHandler)
@@ -61,7 +61,7 @@ func inRecovery(items []recovery.Item) error {
 }
 
 // look compares the database with what is there. Where it finds what the database does
-// not know, it serves only those who ask about that, until the operator has decided.
+// not know, it serves only requests about that, until the operator has decided.
 func (s *server) look(ctx context.Context, a *assembly, ec *engine.Config) error {
 	if s.clustered() {
 		return nil
@@ -74,7 +74,7 @@ func (s *server) look(ctx context.Context, a *assembly, ec *engine.Config) error
 	why := inRecovery(items)
 	s.Logger.ErrorContext(ctx, "in recovery", slog.Any("error", why), slog.String("home", s.home.dir), slog.String("remedy", cove.RemedyOf(why)))
 	for _, item := range items[:min(len(items), mostLogged)] {
-		s.Logger.ErrorContext(ctx, "found", slog.String("kind", string(item.Kind)), slog.String("id", string(item.ID)), slog.String("tenant", item.Tenant),
+		s.Logger.ErrorContext(ctx, "found in recovery", slog.String("kind", string(item.Kind)), slog.String("id", string(item.ID)), slog.String("tenant", item.Tenant),
 			slog.String("name", item.Name), slog.String("provider", item.Provider), slog.String("left", string(item.Left)))
 	}
 	if err := s.say(); err != nil {
@@ -224,7 +224,7 @@ func Recover(ctx context.Context, home string, order RecoveryOrder) (report Reco
 	h := Home{dir: home}
 	health, err := h.greet(ctx)
 	if err != nil {
-		return report, cove.Wrap(cove.Unavailable, err, "nobody serves %s now", home).Reason(cove.ReasonConnection).Remedy("start the server, or run any cove sandbox command")
+		return report, cove.Wrap(cove.Unavailable, err, "no server runs with the home %s", home).Reason(cove.ReasonConnection).Remedy("start the server, or run any cove sandbox command")
 	}
 	if health.Status != wire.Recovering {
 		return report, nil

@@ -106,7 +106,7 @@ func Serve(ctx context.Context, cfg config.Config, o Options) (err error) {
 	}
 }
 
-// serveOnce is Serve for who holds the lock, until the end or until an operator has
+// serveOnce is Serve with the lock held, until the end or until an operator has
 // decided what becomes of what was found at the start.
 func serveOnce(ctx context.Context, cfg config.Config, o Options, home Home, l *lock) (err error) {
 	s := &server{home: home, lock: l, cfg: cfg, Options: o, traffic: newTraffic(), watch: auth.NewWatch(), listing: make(chan struct{}, 1), bodies: intake.New()}
@@ -238,7 +238,7 @@ func (s *server) address() string {
 	return "http://" + s.tcp.Addr().String()
 }
 
-// say writes down who serves COVE_HOME, and where.
+// say writes down which process serves COVE_HOME, and where.
 func (s *server) say() error {
 	err := s.lock.say(Holder{PID: os.Getpid(), Address: s.address(), Version: s.Version, OnDemand: s.OnDemand, Started: time.Now().UTC()})
 	if err != nil {

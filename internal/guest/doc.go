@@ -215,8 +215,8 @@
 // Since version 10 a program that runs can be given a name, or another one, by mark. Of
 // one whose streams the agent holds, mark also replaces the note and says how much of
 // each stream is not wanted again, counted from its start or from when it got another
-// name. That is freed, and the rest is not dropped: a program that nobody follows waits,
-// and one that is followed loses only what was read. Who follows gets the output from
+// name. That is freed, and the rest is not dropped: a program without a follower waits,
+// and one that is followed loses only what was read. A follower gets the output from
 // the mark on. With descriptors the host reads the pipes of such a program itself, puts
 // what it reads on tapes, and from the first mark on has a RecordHolder hold copies of
 // all descriptors.

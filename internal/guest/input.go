@@ -20,7 +20,7 @@ import (
 // before the program begins is safe. Of other input the agent has our end of the pipe, too,
 // until we shut it; when this host is gone, the agent ends the program first.
 
-// pipeBytes is how much a pipe takes before anybody reads.
+// pipeBytes is how much a pipe takes before it is read.
 const pipeBytes = 64 << 10
 
 // connectInput makes the pipe for the input of a program.
@@ -40,7 +40,7 @@ func (p *process) connectInput(cmd *cove.Command, req *protocol.Start) ([]*proto
 		cmd.Stdin = bytes.NewReader(data) // the pipe is smaller than usual
 	}
 	p.stdin = f
-	p.guarded = p.guarded && p.keep == "" // somebody holds the input of what is kept
+	p.guarded = p.guarded && p.keep == "" // the keeper or the agent holds the input of what is kept
 	if !p.guarded {
 		return streams, nil
 	}

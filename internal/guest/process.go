@@ -40,7 +40,7 @@ type process struct {
 	over      chan struct{} // closed when the program has ended
 	done      chan struct{} // closed when all of it has been delivered, too
 	timer     *time.Timer
-	unread    context.CancelFunc // ends the reading from the holder; nil if nobody does
+	unread    context.CancelFunc // ends the reading from the holder; nil if nothing is read from it
 
 	mu      sync.Mutex
 	budget  int64 // of output

@@ -292,8 +292,8 @@ type never struct{}
 // Read implements [io.Reader].
 func (never) Read([]byte) (int, error) { return 0, os.ErrClosed }
 
-// Rename gives a program that the agent holds another name, for who has it recorded
-// from here on.
+// Rename gives a program that the agent holds another name, for a caller that has it
+// recorded from here on.
 func (c *Conn) Rename(ctx context.Context, keep, to string) error {
 	if c.version < protocol.Marks {
 		return cove.Errorf(cove.Unsupported, "the sandbox's agent is of an older version and gives programs no other name")

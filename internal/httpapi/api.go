@@ -47,7 +47,7 @@ func New(cfg Config) http.Handler {
 	return a
 }
 
-// Refusing returns a handler that says how the server is to who asks that, and answers
+// Refusing returns a handler that answers the requests for the state of the server, and
 // everything else with why.
 func Refusing(cfg Config, why error) http.Handler {
 	a := &api{Config: cfg.withDefaults(), mux: http.NewServeMux()}

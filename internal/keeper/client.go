@@ -463,7 +463,7 @@ func (c *Client) Look(ctx context.Context, sandbox, program string) (note []byte
 
 // Follow yields the output of a program from an offset on, until it is finished
 // and all of it was read. Where output was dropped, the offset of a chunk lies
-// beyond the end of the one before, and who follows from the first byte on gets before
+// beyond the end of the one before, and a caller that follows from the first byte on gets before
 // it, for each stream of which some is missing, a chunk without data whose Offset is how
 // many bytes that is; a keeper of an older build tells only the offset. An error is the
 // last that is yielded.

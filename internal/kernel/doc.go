@@ -19,8 +19,8 @@
 //	X n   run code: the code itself
 //	V 0   set variables of the environment for the run that follows, and give them back
 //	      what they were when it has ended: a list of names and values in turn
-//	P 0   answer, when all requests before are done: who takes up an interpreter learns
-//	      by that whether the driver got the code of the last run
+//	P 0   answer, when all requests before are done: a server that takes up an
+//	      interpreter learns by that whether the driver got the code of the last run
 //	C 0   wait until no interrupt that was sent before can reach code any more; it
 //	      is asked before the run that follows one, of drivers to which they come late
 //

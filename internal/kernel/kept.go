@@ -79,7 +79,7 @@ func (k *kept) isLeft() bool {
 	}
 }
 
-// leaving is the answer for who waits for a run when this process goes.
+// leaving is the answer to a caller that waits for a run when this process goes.
 func leaving() error {
 	return cove.Wrap(cove.Unavailable, cove.ErrLeft, "the server is shutting down; the code goes on").
 		Remedy("ask again with the same idempotency key when the server is back")
@@ -271,7 +271,7 @@ func (k *kernel) Finish(ctx context.Context) (*cove.CodeResult, error) {
 		case <-r.done:
 		case <-k.dead:
 		case <-r.flood:
-			r.flood <- struct{}{} // for who asks next
+			r.flood <- struct{}{} // for the next caller
 		case <-k.kept.over():
 		case <-late:
 			return k.known(k.stop(ctx, r, k.kept.limits.Wall, overtime(was.Wall)))

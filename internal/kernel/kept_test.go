@@ -27,7 +27,7 @@ type keeper struct {
 	input     *io.PipeWriter
 }
 
-// tail is what a puppet wrote, and a way to who reads it now.
+// tail is what a puppet wrote, and a way to its reader.
 type tail struct {
 	mu   sync.Mutex
 	all  []byte
@@ -45,7 +45,7 @@ func (w *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// lead has another one read, from the mark on; nil: nobody.
+// lead has another one read, from the mark on; nil: none.
 func (w *tail) lead(to func([]byte)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -130,7 +130,7 @@ func begun(t *testing.T, play func(q *part, begun func())) *keeper {
 	kept, _ := n.(cove.KeptKernel)
 	kept.Leave()
 	if err := <-ended; !errors.Is(err, cove.ErrLeft) {
-		t.Errorf("who waited for the code is told %v", err)
+		t.Errorf("the caller that waited for the code is told %v", err)
 	}
 	return k
 }

@@ -34,7 +34,7 @@ func (d *Directory) Announce(ctx context.Context) error {
 		}
 	}
 	if told > 0 {
-		d.cfg.Logger.WarnContext(ctx, "the directory lacked sessions of this node and was told of them", slog.Int("sessions", told))
+		d.cfg.Logger.WarnContext(ctx, "the directory had no records of sessions of this node, which put them back", slog.Int("sessions", told))
 	}
 	if err := d.announceRest(ctx, names); err != nil {
 		return err
@@ -96,11 +96,11 @@ func (d *Directory) announce(ctx context.Context, id cove.ID, forgot bool) (bool
 		log.WarnContext(ctx, "neither Redis nor this node has the record of a session any more: its sandbox and files are kept, and not served; remove the copy and restart the node to have them removed",
 			slog.String("record", recordcopy.FileOf(recordcopy.Session, string(id))), slog.String("folder", d.cfg.Dir))
 		return false, nil
-	case rec.State == cove.Creating: // nobody was given it yet
+	case rec.State == cove.Creating: // no caller was given it yet
 		d.drop(ctx, id)
 		return false, nil
 	case forgot:
-		log.WarnContext(ctx, "this node was away for longer than the directory remembers sessions that have ended: this one was told to be lost, and has ended")
+		log.WarnContext(ctx, "this node was away for longer than the directory remembers sessions that have ended: callers were told that this session is lost, and it has ended")
 		d.drop(ctx, id)
 		return false, nil
 	}

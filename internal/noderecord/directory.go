@@ -238,7 +238,7 @@ func fileOfTenant(name string) string {
 
 // Keeps reports whether what belongs to a session must stay on this node: there is a
 // copy of its record, so the directory did not say that it has ended or is elsewhere.
-// Where that cannot be found out, it is true. An id of which nobody can know anything
+// Where that cannot be found out, it is true. An id of which nothing can be known
 // gets an empty copy, so that it is kept at the next start, too.
 func (d *Directory) Keeps(id cove.ID) bool {
 	if !id.Valid() {

@@ -21,7 +21,7 @@
 // [Directory.Announce] compares each copy with the directory. What the directory does
 // not know it lost, and it is told again; unless the directory is the same one as
 // before and this node was away for so long that the record of an end may have been
-// forgotten as well: then the session was told to be lost, and has ended. A copy that
+// forgotten as well: then callers were told that the session is lost, and it has ended. A copy that
 // cannot be read keeps its session's sandbox and files where they are; the log names
 // it. So does an empty one, which stands for what was found while neither copies nor
 // the directory said anything.
@@ -29,6 +29,6 @@
 // A copy holds what the record holds, so the folder is readable by its owner alone.
 //
 // The package must not remove anything but copies, must not start or end sandboxes,
-// and must not decide what a directory decides: which node has a session, and who holds
-// a user and thread.
+// and must not decide what a directory decides: which node has a session, and which
+// session holds a user and thread.
 package noderecord

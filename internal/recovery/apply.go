@@ -58,7 +58,7 @@ func (s *Site) takeUp(ctx context.Context, by string, item Item) error {
 	rec.State, rec.Cause, rec.Node, rec.Version = item.State, "", s.Node, 0
 	rec.Archived = item.Left == Archive
 	if rec.Archived {
-		rec.ExpiresAt = time.Now().Add(s.Keep) // its time may have run out while nobody could use it
+		rec.ExpiresAt = time.Now().Add(s.Keep) // its time may have run out while it could not be used
 	}
 	known, err := s.Copies.GetSession(ctx, rec.ID)
 	switch {

@@ -52,7 +52,7 @@ func Open(ctx context.Context, dir string, empty func() (bool, error), open func
 	return c, nil
 }
 
-// Close closes the store and lets go of the folder.
+// Close closes the store and the folder.
 func (c *Copies) Close() error { return errors.Join(c.Store.Close(), c.folder.Close()) }
 
 // PutSession implements cove.SessionStore.

@@ -77,7 +77,7 @@ func (s *Site) Look(ctx context.Context) ([]Item, error) {
 }
 
 // newerSessions returns the copies that the database does not know, or knows in an
-// older version. A session that was still being made was nobody's yet.
+// older version. A session that was still being made was given to no caller yet.
 func (s *Site) newerSessions(ctx context.Context, ids []cove.ID) (map[cove.ID]*doubt, error) {
 	found := map[cove.ID]*doubt{}
 	for _, id := range ids {
@@ -258,9 +258,9 @@ func (s *Site) blank(id cove.ID, provider string, open map[cove.ID]opening) (*co
 // tellLost ends sessions of which nothing is left, and tells the log and the journal.
 func (s *Site) tellLost(ctx context.Context, lost []Item) error {
 	for _, item := range lost {
-		s.Logger.WarnContext(ctx, "session lost: the database does not know it as it was last, and neither a sandbox nor an archive of it is left",
+		s.Logger.WarnContext(ctx, "session lost: the database has no record of it, or only an older one, and neither a sandbox nor an archive of it is left",
 			slog.String("session", string(item.ID)), slog.String("tenant", item.Tenant), slog.String("provider", item.Provider))
-		if err := s.note(ctx, "session.lost", "", item, "the database does not know it as it was last, and nothing of it is left"); err != nil {
+		if err := s.note(ctx, "session.lost", "", item, "the database has no record of it, or only an older one, and nothing of it is left"); err != nil {
 			return err
 		}
 		if !item.Older {

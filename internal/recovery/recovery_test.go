@@ -231,7 +231,7 @@ func (silent) List(context.Context) iter.Seq2[cove.ID, error] {
 	}
 }
 
-// TestProviderThatDoesNotSay keeps a session for which nobody knows whether it lives.
+// TestProviderThatDoesNotSay keeps a session of which it is not known whether it lives.
 func TestProviderThatDoesNotSay(t *testing.T) {
 	r := newRig(t)
 	s := &cove.Session{ID: cove.NewID(), State: cove.Running, Provider: "fake"}

@@ -55,8 +55,8 @@ type follower struct {
 	walk   walk  // its run
 	in     int64 // the offset of the block that walk is in, plus 1; 0 is none
 
-	dropped func(stdout, stderr int64) // nil where nobody asks
-	outs    int64                      // bytes of stdout before offset; right where somebody asks
+	dropped func(stdout, stderr int64) // nil where the caller does not ask
+	outs    int64                      // bytes of stdout before offset; right where the caller asks
 }
 
 func (f *follower) check() error {

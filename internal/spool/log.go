@@ -54,7 +54,7 @@ func New(cfg Config) *Log {
 // Writer returns where the program writes to. Its Write never fails: what cannot
 // be kept is counted and dropped, and after Close everything is. The two streams
 // may be written at the same time. It has a method Skip(n int64), for output that was
-// dropped by who kept it before: it counts, and nothing after it is among what Page reads.
+// dropped where it was kept before: it counts, and nothing after it is among what Page reads.
 func (l *Log) Writer(s cove.Stream) io.Writer {
 	if s == cove.Stderr {
 		return &l.stderr

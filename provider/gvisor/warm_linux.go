@@ -36,7 +36,7 @@ var _ cove.SpareStarter = (*spare)(nil)
 // may have another number of processes than the spec says end with Claim.
 func (s *spare) StartIn(ctx context.Context, cmd cove.Command, r cove.Resources) (cove.Process, error) {
 	if !cmd.Record {
-		cmd.Keep, cmd.Note = "", nil // nobody holds a spare
+		cmd.Keep, cmd.Note = "", nil // a spare has no holder
 	}
 	return s.start(ctx, r, func(ctx context.Context) (cove.Process, error) { return s.conn.Start(ctx, cmd) })
 }

@@ -25,7 +25,7 @@ func clearGroups(dir, name, around string) {
 	for _, name := range names {
 		if g, err := groups.Group(name); err == nil {
 			_ = g.Kill(ctx)   // what is left of a sandbox
-			_ = g.Remove(ctx) // nobody is there to be told of what stays
+			_ = g.Remove(ctx) // there is no caller to tell what stays
 		}
 	}
 	_ = groups.Close()

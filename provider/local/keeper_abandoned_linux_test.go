@@ -15,7 +15,7 @@ import (
 	"github.com/cove-sandbox/cove/provider/local"
 )
 
-// abandoned makes sandboxes with programs, of which one is paused and one nobody has
+// abandoned makes sandboxes with programs, of which one is paused and one has no holder
 // yet, and waits to be killed.
 func abandoned(args []string) error {
 	ctx := context.Background()
@@ -65,7 +65,7 @@ func groupsOf(name string) (all []string) {
 
 // TestKeeperOfARemovedDirectory: where the directory of a keeper was removed, nothing is
 // left after the end of its server: no sandbox, no keeper and no control group of any
-// hierarchy, also of those that nobody held.
+// hierarchy, also of those that had no holder.
 func TestKeeperOfARemovedDirectory(t *testing.T) {
 	root := t.TempDir()
 	dir, around := filepath.Join(root, "home"), "cove-test-"+strings.ToLower(string(cove.NewID()))

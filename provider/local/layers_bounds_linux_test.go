@@ -66,7 +66,7 @@ func TestLayersLimitsTogether(t *testing.T) {
 			_, _ = runs(t, s, strings.ReplaceAll(fillUp, "%", name))
 			u, err := s.Usage(t.Context())
 			must(t, err)
-			if u.Disk > bounded.Size+8192 || u.Files > bounded.Files+8 { // what replaced and hides counts until somebody measures
+			if u.Disk > bounded.Size+8192 || u.Files > bounded.Files+8 { // what replaced and hides counts until it is measured
 				t.Errorf("it uses %s in %d files", u.Disk, u.Files)
 			}
 			fitsAgain(t, p, s)

@@ -322,7 +322,7 @@ func TestLayersLimits(t *testing.T) {
 	if got := sh(t, s, fill); got != half {
 		t.Errorf("after a snapshot it takes %q; want %q", got, half)
 	}
-	// The files of the snapshot are in the bounds of who begins with them.
+	// The files of the snapshot are in the bounds of a session that begins with them.
 	if got := sh(t, make(name), fill); got != half {
 		t.Errorf("one from the snapshot takes %q; want %q", got, half)
 	}

@@ -60,7 +60,7 @@ type frozen struct {
 }
 
 // seen is what there is to be seen of frozen files: changed and removed ones are left
-// out. It is measured when somebody needs it.
+// out. It is measured when it is needed.
 type seen struct {
 	mu   sync.Mutex
 	took *fence.Bounds // guarded by mu; nil before

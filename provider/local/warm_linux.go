@@ -51,7 +51,7 @@ func (s *spare) startIn(ctx context.Context, cmd cove.Command, r cove.Resources,
 	if err := s.bind(r); err != nil {
 		return nil, err
 	}
-	if !cmd.Record { // nobody holds a spare, and what is recorded is held with its first mark
+	if !cmd.Record { // a spare has no holder, and what is recorded is held with its first mark
 		cmd.Keep, cmd.Note = "", nil
 	}
 	p, err := start(ctx, cmd)

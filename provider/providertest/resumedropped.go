@@ -34,7 +34,7 @@ func (c *counter) sum() int64 {
 	return c.written + c.dropped
 }
 
-// resumeDropped: of much output only a part is kept for who resumes the program, and the
+// resumeDropped: of much output only a part is kept for the server that resumes the program, and the
 // rest is counted for the stream that it was written to.
 func resumeDropped(e *env) {
 	const stdout, stderr = 24_000_000, 1_000_000

@@ -56,7 +56,7 @@
 // A server that is another one than before, or empty, begins a new epoch: it may
 // lack what nodes know. For a lease after that, which is as long as a node goes on
 // that cannot say anything, nobody is told that a session is not there, and none is
-// ended because its node has no lease, and none gets a sandbox, since nobody knows how
+// ended because its node has no lease, and none gets a sandbox, since it is not known how
 // many there are. Nodes put their sessions back in that time. A session that was told to be lost stays
 // lost: who ended it remembers it, and ends it again in the next epoch.
 //

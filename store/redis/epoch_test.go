@@ -79,7 +79,7 @@ func TestBoundsWhileSettling(t *testing.T) {
 	beat(t, a)
 	ok(t, a.PutTenant(t.Context(), &cove.Tenant{Name: "acme", Quota: cove.Bounds{Sessions: 2}}))
 	ok(t, a.Restore(t.Context(), mine))
-	err := a.PutSession(t.Context(), session("more", "a", "")) // of the other node nobody has heard
+	err := a.PutSession(t.Context(), session("more", "a", "")) // the other node has not beaten yet
 	fails(t, err, cove.Unavailable, cove.ReasonNoDirectory)
 	if wait, isInt := detail(t, err, "retry_after").(int); !isInt || wait < 1 {
 		t.Errorf("retry after %v", wait)

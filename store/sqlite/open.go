@@ -108,7 +108,7 @@ func Empty(path string) (bool, error) {
 }
 
 // SetAside keeps the log of a database that is gone, or that was emptied, from being read
-// into a new one or removed: it stays beside it under another name. Nobody else may be
+// into a new one or removed: it stays beside it under another name. No other process may be
 // opening the database.
 func SetAside(path string) error {
 	if info, err := os.Stat(path); err == nil && info.Size() > 0 {

@@ -39,7 +39,7 @@ func (r *reserve) fill(pages int64) {
 	}
 }
 
-// fillReserve is called by who may use the pool's connection.
+// fillReserve is called by the goroutine that may use the pool's connection.
 func (p *pool) fillReserve(ctx context.Context) {
 	st, err := p.stmt(ctx, "PRAGMA page_count") //nolint:sqlclosecheck // it is the pool's
 	var pages int64

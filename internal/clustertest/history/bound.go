@@ -13,8 +13,8 @@ type edge struct {
 }
 
 // bounds looks for a time at which a tenant surely had more sandboxes than it may. The
-// bound itself is lost with the database of a server by itself. Sessions that nobody could
-// know of when others were opened do not count.
+// bound itself is lost with the database of a server by itself. Sessions that no node
+// could know of when others were opened do not count.
 func (c *checker) bounds() {
 	if c.Run.Bound == 0 {
 		return

@@ -80,7 +80,7 @@ const enough = 8
 //     database brings about.
 //   - programs: a background program runs on, with its output, until its session stops.
 //   - bound: a tenant never has more sandboxes than it may. Neither this nor the rule of
-//     holders speaks of sessions that nobody could know of: Redis lost them, and their
+//     holders speaks of sessions that no node could know of: Redis lost them, and their
 //     node was away.
 //   - recovery: a server by itself that nothing is done to does what it is asked.
 //   - holder: one session at a time is that of a user and thread.

@@ -1,5 +1,5 @@
-// Package history is what clients of a cluster, or of a server by itself, did and were told while somebody
-// broke it, and the rules that must hold for it all the same.
+// Package history is what clients of a cluster, or of a server by itself, did and were told while it
+// was broken, and the rules that must hold for it all the same.
 //
 // A history is a file of JSON lines. The first one is about the run. Every other
 // line is the begin of something, "call", or what came of it, "return", tied

@@ -170,7 +170,7 @@ func (e *Event) acked() bool { return e.Done() && e.Error == "" }
 // although nobody said so.
 func (e *Event) Maybe() bool { return !e.acked() && !e.refused() && !e.Unsent }
 
-// refused reports whether the answer says that a program was not run: who obeys it asks
+// refused reports whether the answer says that a program was not run: a caller that obeys asks
 // again. What is the same when it is done twice may get such an answer all the same.
 func (e *Event) refused() bool { return e.Op.runs() && e.Again && e.Answered() && !e.Done() }
 

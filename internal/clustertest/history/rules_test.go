@@ -29,7 +29,7 @@ func again(e *history.Event) *history.Event {
 	return e
 }
 
-// unknown is an answer that says that nobody knows.
+// unknown is an answer that says that the outcome is not known.
 func unknown(e *history.Event) *history.Event {
 	e.Status, e.Reason = 503, "outcome_unknown"
 	return e
@@ -108,7 +108,7 @@ func TestGoodPrograms(t *testing.T) {
 		"refused, stopped":  told(opened(1, 2, "a", ""), stopped(2.5, 2.8, "a"), at(3, 4, history.Event{Op: history.Exec, Node: "n1", Session: "a", Status: 409, Reason: "session_stopped"}), last("a")),
 		"refused, full":     bounded(1, opened(1, 2, "a", ""), at(3, 4, history.Event{Op: history.Open, Node: "n1", Status: 429, Reason: "tenant_quota", Again: true}), last("a")),
 		"one after other":   bounded(1, opened(1, 2, "a", ""), ran(3, 4, "a", "x"), stopped(4, 5, "a"), opened(6, 7, "b", ""), ran(8, 9, "b", "y"), last("a"), last("b")),
-		"nobody knew":       bounded(1, opened(1, 2, "a", "u/t"), fault(history.EmptyStart, "n1", 3, 9), opened(8, 8.5, "b", "u/t"), ran(10, 11, "a", "x"), ran(10, 11, "b", "y"), last("a"), last("b")),
+		"not known":         bounded(1, opened(1, 2, "a", "u/t"), fault(history.EmptyStart, "n1", 3, 9), opened(8, 8.5, "b", "u/t"), ran(10, 11, "a", "x"), ran(10, 11, "b", "y"), last("a"), last("b")),
 		"empty, a while":    told(opened(1, 2, "a", ""), fault(history.EmptyStart, "n1", 3, 9), gone(7, 8, "a", "no_such_session"), ran(9.5, 10, "a", "x"), last("a")),
 		"empty, all":        told(opened(1, 2, "a", ""), fault(history.EmptyCluster, "", 3, 9), ran(11, 12, "a", "x"), last("a")),
 		"lost, all empty":   told(opened(1, 2, "a", ""), fault(history.CutRedis, "n1", 3, 9), gone(8, 9, "a", "node_lost"), fault(history.EmptyCluster, "", 9.1, 10), ran(13, 14, "a", "x"), last("a")),

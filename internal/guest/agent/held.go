@@ -110,7 +110,7 @@ func (h *held) mark(m protocol.Mark) {
 	}
 }
 
-// isMarked reports whether somebody wants to go on with it by its note.
+// isMarked reports whether a later server is to go on with it by its note.
 func (h *held) isMarked() bool {
 	if h == nil {
 		return false

@@ -184,7 +184,7 @@ func (s *server) left(next func()) {
 	s.procs.Unlock()
 	go func() {
 		s.killAll(func(c child) bool { return s.isDoomed(c, doomed) }, false)
-		for _, release := range guards { // nobody is left who would take it for the end of the input
+		for _, release := range guards { // no program is left that would take it for the end of the input
 			release()
 		}
 		if next != nil {

@@ -81,7 +81,7 @@ func (s *server) start(m *protocol.Message) {
 	}
 }
 
-// unguard lets go of the input. It is called with procs held, or before anybody else knows
+// unguard closes the input. It is called with procs held, or before other goroutines know
 // the program.
 func (p *program) unguard() {
 	if p.guard != nil {

@@ -83,7 +83,7 @@ type tape struct {
 	closed    bool
 	alone     bool // who follows is waited for as the reader of a pipe is
 	followers map[*follower]bool
-	whole     bool          // nothing is dropped that nobody read, and what was marked is freed
+	whole     bool          // nothing is dropped that was not read, and what was marked is freed
 	lost      bool          // something was that is not marked
 	base      protocol.Lost // where marks count from
 	marked    protocol.Lost // what is not wanted again
@@ -94,9 +94,9 @@ type tape struct {
 // follower is somebody who reads a tape.
 type follower struct {
 	at      int64
-	stalled bool          // nobody waits for him
-	told    protocol.Lost // what the program wrote up to the end of what he got
-	lost    protocol.Lost // what of it he was not given since the last look
+	stalled bool          // write does not wait for it
+	told    protocol.Lost // what the program wrote up to the end of what it got
+	lost    protocol.Lost // what of it the follower was not given since the last look
 	skip    protocol.Lost // of the streams, at the beginning
 }
 
@@ -166,7 +166,7 @@ func (t *tape) written() protocol.Lost {
 }
 
 // mark frees what is not wanted again, block by block. From now on nothing else is
-// dropped, unless somebody has read it and there is no room for more.
+// dropped, unless it was read and there is no room for more.
 func (t *tape) mark(out, errs int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -180,7 +180,7 @@ func (t *tape) mark(out, errs int64) {
 		n++
 	}
 	if n == len(t.blocks) && n > 0 {
-		// Who writes appends to the last one.
+		// write appends to the last one.
 		n--
 		last := &t.blocks[n]
 		*last = block{start: last.end(), before: last.through()}
@@ -202,7 +202,7 @@ func (t *tape) drop(n int) {
 	t.room.free(freed)
 	t.first -= freed
 	t.blocks = append([]block(nil), t.blocks[n:]...)
-	t.full = false // who writes asks again
+	t.full = false // turn asks again
 }
 
 // turn begins a block. Called with mu held.
@@ -353,7 +353,7 @@ func (t *tape) leave(f *follower) {
 // next returns what a follower has not read yet. He who is told of no more has
 // read all; without, his end or the tape's has come.
 //
-// What he was not given before it is told first, as a record.
+// What it was not given before that is told first, as a record.
 func (t *tape) next(f *follower, over <-chan struct{}) (lost, b []byte, end, ok bool) {
 	for {
 		t.mu.Lock()
