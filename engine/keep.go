@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"iter"
+	"log/slog"
 	"slices"
 	"strconv"
 	"time"
@@ -222,7 +223,7 @@ func (e *Engine) loseProgram(ctx context.Context, l *lease, r cove.Resumer, keep
 	if isContext(keep) {
 		what = "context"
 	}
-	e.cfg.Logger.WarnContext(ctx, what+" lost", sessionAttr(l.id), errAttr(cause))
+	e.cfg.Logger.WarnContext(ctx, "a program or context is lost", slog.String("kind", what), sessionAttr(l.id), errAttr(cause))
 	e.note(ctx, what+".lost", l.view(), keep+": "+cove.MessageOf(cause))
 	e.forgetPrograms(ctx, l.id, r, keep)
 }

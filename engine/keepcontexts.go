@@ -87,7 +87,7 @@ func (e *Engine) resumeContext(ctx context.Context, l *lease, k cove.Kept) error
 	l.remember(run)
 	l.busy++
 	l.mu.Unlock()
-	go e.finishCode(l, s, kernel, run, log, n.Limits)
+	go e.finishCode(l, s, kernel, run, log, n.Limits) //nolint:gosec // code that was under way outlives the start of the server
 	return nil
 }
 

@@ -112,7 +112,7 @@ func (t *tape) writeMark(count uint64, m cove.Mark) error {
 	binary.LittleEndian.PutUint32(b[24:], uint32(len(m.Note))) //nolint:gosec // bounded
 	b = append(b, m.Note...)
 	binary.LittleEndian.PutUint32(b[28:], checksum(b))
-	_, err := t.file.WriteAt(b, int64(count%2)*slotBytes) //nolint:gosec // 0 or 1
+	_, err := t.file.WriteAt(b, int64(count%2)*slotBytes)
 	return err
 }
 

@@ -43,7 +43,9 @@ func sure[W, T any](back func(W) T) func(W) (T, error) {
 
 func TestEveryFormGoesThereAndBack(t *testing.T) {
 	trip(t, wire.SpecOf, wire.Spec.Cove, func(s *cove.Spec) { s.Floors = nil })
-	trip(t, wire.SessionOf, wire.Session.Cove, func(s **cove.Session) { (*s).Counted, (*s).Memory, (*s).ArchiveSize, (*s).Was, (*s).WasCause, (*s).Enlarged = nil, 0, 0, "", "", cove.Workspace{} })
+	trip(t, wire.SessionOf, wire.Session.Cove, func(s **cove.Session) {
+		(*s).Counted, (*s).Memory, (*s).ArchiveSize, (*s).Was, (*s).WasCause, (*s).Enlarged = nil, 0, 0, "", "", cove.Workspace{}
+	})
 	trip(t, wire.OpenRequestOf, wire.OpenRequest.Cove, func(r *cove.OpenRequest) { r.IdempotencyKey, r.Spec.Floors = "", nil })
 	trip(t, wire.RenewRequestOf, wire.RenewRequest.Cove, nil)
 	trip(t, wire.UsageOf, sure(wire.Usage.Cove), nil)

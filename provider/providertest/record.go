@@ -47,9 +47,9 @@ func (e *env) recording(keep string, start func(cove.Command) (cove.Process, err
 }
 
 // record starts a program that is recorded.
-func (e *env) record(s cove.Sandbox, keep, line string) *recorded {
+func (e *env) record(s cove.Sandbox, line string) *recorded {
 	e.Helper()
-	return e.recording(keep, func(c cove.Command) (cove.Process, error) {
+	return e.recording("r1", func(c cove.Command) (cove.Process, error) {
 		c.Argv = shell(line).Argv
 		return s.Start(e.ctx(), c)
 	})
@@ -72,7 +72,7 @@ const echoes = `while read l && [ "$l" != quit ]; do echo "got $l"; echo "err $l
 
 func recordMarks(e *env) {
 	s := e.recorder()
-	p := e.record(s, "r1", echoes)
+	p := e.record(s, echoes)
 	p.send("a\n")
 	p.out.until("got a\n")
 	p.errs.until("err a\n")
@@ -101,7 +101,7 @@ func recordMarks(e *env) {
 
 func recordWaits(e *env) {
 	s := e.recorder()
-	p := e.record(s, "r1", `read l; seq 1 500000; echo over >&2; read l`)
+	p := e.record(s, `read l; seq 1 500000; echo over >&2; read l`)
 	e.mark(s, p, "", 0, 0)
 	p.send("go\n")
 	p.out.until("1\n")
@@ -120,7 +120,7 @@ func recordWaits(e *env) {
 
 func recordUnmarked(e *env) {
 	s := e.recorder()
-	p := e.record(s, "r1", `trap 'echo > ended' TERM; while read l; do :; done; sleep 1000`)
+	p := e.record(s, `trap 'echo > ended' TERM; while read l; do :; done; sleep 1000`)
 	s = e.reattach(s, &keptProgram{p.interactive, p.keep})
 	for _, k := range e.kept(s) {
 		equal(e, len(k.Note), 0, "the note of what was never marked")
@@ -131,7 +131,7 @@ func recordUnmarked(e *env) {
 
 func recordEnded(e *env) {
 	s := e.recorder()
-	p := e.record(s, "r1", `echo before; read l; echo after; exit 7`)
+	p := e.record(s, `echo before; read l; echo after; exit 7`)
 	p.out.until("before\n")
 	e.mark(s, p, "n", 7, 0)
 	p.send("go\n")
@@ -144,7 +144,7 @@ func recordEnded(e *env) {
 
 func recordForget(e *env) {
 	s := e.recorder()
-	p := e.record(s, "r1", `echo up; read l`)
+	p := e.record(s, `echo up; read l`)
 	p.out.until("up\n")
 	e.mark(s, p, "n", 3, 0)
 	s = e.reattach(s, &keptProgram{p.interactive, p.keep})
