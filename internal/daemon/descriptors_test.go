@@ -11,7 +11,6 @@ import (
 
 	"github.com/cove-sandbox/cove"
 	"github.com/cove-sandbox/cove/internal/daemon"
-	"github.com/cove-sandbox/cove/provider/providertest"
 )
 
 // limitDescriptors leaves so many file descriptors to this process until the test ends.
@@ -43,18 +42,11 @@ func TestDescriptors(t *testing.T) {
 	for _, provider := range []string{"fake", "local"} {
 		t.Run(provider, func(t *testing.T) {
 			cfg := settings(t, "SANDBOX_PROVIDER", provider, "MSB_MAX_SESSIONS", "200")
-			reports, err := daemon.Doctor(t.Context(), cfg)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, p := range reports {
-				if p.Name == provider {
-					providertest.Require(t, p.Name, p.Capabilities)
-				}
-			}
+			needProvider(t, cfg, provider)
 			r, _ := serve(t, cfg, daemon.Options{})
 			c := dial(t, r.URL, tenantKey(t, r, "one"))
 			limitDescriptors(t, 160)
+			var err error
 			var ids []cove.ID
 			var files []*os.File
 			for len(ids) < 100 {

@@ -16,7 +16,6 @@ import (
 	"github.com/cove-sandbox/cove/client"
 	"github.com/cove-sandbox/cove/internal/audit"
 	"github.com/cove-sandbox/cove/internal/daemon"
-	"github.com/cove-sandbox/cove/provider/providertest"
 )
 
 // tenantKey makes a key of a tenant.
@@ -90,15 +89,7 @@ func TestTenantDisk(t *testing.T) {
 
 func tenantDisk(t *testing.T, provider string) {
 	cfg := settings(t, "COVE_TENANT_DISK_MB", "2", "SANDBOX_PROVIDER", provider)
-	reports, err := daemon.Doctor(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, p := range reports {
-		if p.Name == provider {
-			providertest.Require(t, p.Name, p.Capabilities)
-		}
-	}
+	needProvider(t, cfg, provider)
 	r, end := serve(t, cfg, daemon.Options{})
 	key := tenantKey(t, r, "greedy")
 	greedy := dial(t, r.URL, key)

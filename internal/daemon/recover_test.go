@@ -33,18 +33,7 @@ func recovering(t *testing.T, cfg config.Config) (home daemon.Home, log *bytes.B
 	go func() {
 		ended <- daemon.Serve(ctx, cfg, daemon.Options{Logger: slog.New(slog.NewTextHandler(log, nil)), Ready: func(r daemon.Ready) { served <- r }})
 	}()
-	var once bool
-	end = func() {
-		if once {
-			return
-		}
-		once = true
-		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("server: %v", err)
-		}
-	}
-	t.Cleanup(end)
+	end = ending(t, cancel, ended)
 	deadline := time.After(30 * time.Second)
 	for tick := time.NewTicker(5 * time.Millisecond); ; {
 		if status, _ := health(t, home, "/health"); status == http.StatusOK {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -62,18 +63,7 @@ func serve(t *testing.T, cfg config.Config, o daemon.Options) (r daemon.Ready, e
 	}
 	o.Ready = func(r daemon.Ready) { ready <- r }
 	go func() { ended <- daemon.Serve(ctx, cfg, o) }()
-	var once bool
-	end = func() {
-		if once {
-			return
-		}
-		once = true
-		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("server: %v", err)
-		}
-	}
-	t.Cleanup(end)
+	end = ending(t, cancel, ended)
 	select {
 	case r = <-ready:
 	case err := <-ended:
@@ -81,6 +71,33 @@ func serve(t *testing.T, cfg config.Config, o daemon.Options) (r daemon.Ready, e
 		t.Fatalf("server: %v", err)
 	}
 	return r, end
+}
+
+// ending stops a server once, by the end of the test at the latest, and demands that it
+// ended well.
+func ending(t *testing.T, stop context.CancelFunc, ended <-chan error) (end func()) {
+	end = sync.OnceFunc(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Errorf("server: %v", err)
+		}
+	})
+	t.Cleanup(end)
+	return end
+}
+
+// needProvider skips the test, or fails it, where a provider cannot run here.
+func needProvider(t *testing.T, cfg config.Config, provider string) {
+	t.Helper()
+	reports, err := daemon.Doctor(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range reports {
+		if p.Name == provider {
+			providertest.Require(t, p.Name, p.Capabilities)
+		}
+	}
 }
 
 func dial(t *testing.T, address, key string) *client.Client {
@@ -392,20 +409,12 @@ func TestSlowClientIsNoFailure(t *testing.T) {
 // only where the operator named it.
 func TestCallersCannotChooseToPretend(t *testing.T) {
 	cfg := settings(t, "SANDBOX_PROVIDER", "local")
-	reports, err := daemon.Doctor(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, p := range reports {
-		if p.Name == "local" {
-			providertest.Require(t, p.Name, p.Capabilities)
-		}
-	}
+	needProvider(t, cfg, "local")
 	r, end := serve(t, cfg, daemon.Options{})
 	defer end()
 	admin := adminOf(t, r)
 	defer admin.Close()
-	_, err = admin.Sessions().Open(t.Context(), cove.OpenRequest{Spec: cove.Spec{Provider: "fake"}})
+	_, err := admin.Sessions().Open(t.Context(), cove.OpenRequest{Spec: cove.Spec{Provider: "fake"}})
 	if cove.CodeOf(err) != cove.Invalid || !strings.Contains(err.Error(), "use one of docker, e2b, gvisor, local, microsandbox") {
 		t.Errorf("%v", err)
 	}

@@ -20,7 +20,6 @@ import (
 	"github.com/cove-sandbox/cove/internal/rootfs"
 	"github.com/cove-sandbox/cove/internal/testkit/tier"
 	"github.com/cove-sandbox/cove/internal/wire"
-	"github.com/cove-sandbox/cove/provider/providertest"
 )
 
 func done(t *testing.T, err error) {
@@ -58,13 +57,7 @@ func shellTree(t *testing.T) string {
 func localSettings(t *testing.T) config.Config {
 	t.Helper()
 	cfg := settings(t, "SANDBOX_PROVIDER", "local")
-	reports, err := daemon.Doctor(t.Context(), cfg)
-	done(t, err)
-	for _, p := range reports {
-		if p.Name == "local" {
-			providertest.Require(t, p.Name, p.Capabilities)
-		}
-	}
+	needProvider(t, cfg, "local")
 	return cfg
 }
 
