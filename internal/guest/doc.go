@@ -184,7 +184,7 @@
 // When a host is gone, in whatever way, the agent ends the programs that are not kept while
 // their input is still open. With frames it knows the end of a stream from the end of the
 // link, and keeps the pipe of the input open. With descriptors the kernel closes the host's
-// end of the pipe: since version 8 the agent has it, too (Guarded), until the host shuts the
+// end of the pipe: since version 9 the agent has it, too (Guarded), until the host shuts the
 // input. Input that was whole in the pipe before the start needs no guard.
 //
 // # Programs that are kept
