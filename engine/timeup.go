@@ -39,7 +39,7 @@ func (l *lease) restsNow(now time.Time) bool {
 }
 
 // runsTooLong reports whether a session that has neither a lifetime nor a fixed end runs
-// for as long as one may: a program in the background must not hold its room for ever.
+// for as long as one may: a program in the background must not hold its room without an end.
 // The caller holds mu.
 func (l *lease) runsTooLong(now time.Time) bool {
 	s := &l.rec.Spec

@@ -22,7 +22,7 @@ const killPatience = 30 * time.Second
 type process struct {
 	// poke tells who is inside to do something to the program.
 	poke      func(ctx context.Context, kind protocol.Kind, to protocol.Poke) error
-	left      func() bool // this host has let go of all that is kept
+	left      func() bool // this host has left all that is kept to the next one
 	holder    Holder      // of what is kept; nil where nothing is
 	relayed   bool        // its streams are copied on their way
 	guarded   bool        // the agent has the end of the input to which we write, too

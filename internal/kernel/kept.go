@@ -256,7 +256,7 @@ func (k *kernel) Finish(ctx context.Context) (*cove.CodeResult, error) {
 	}
 	if was.Sure {
 		// The driver answers in the order of requests: where it has not said that the run
-		// is over by then, it has never heard of it.
+		// is over by then, it did not get it.
 		if err := k.box.Send(ctx, request(askPing, 0)); err != nil && k.Alive() {
 			return nil, err
 		}

@@ -194,7 +194,7 @@ func (s *server) shut(m *protocol.Message) {
 	}
 }
 
-// unguard lets go of the input of a program that ends with its host, and reports whether it
+// unguard closes the input of a program that ends with its host, and reports whether it
 // was held.
 func (s *server) unguard(id uint64) bool {
 	s.procs.Lock()

@@ -22,7 +22,7 @@ type program struct {
 	tty     int                // the terminal, for its size; -1 without
 	outputs []*protocol.Stream // only to finish them
 	held    *held              // its streams, if they are ours
-	guard   func()             // lets go of its input; nil if nothing is held of it
+	guard   func()             // closes its input; nil if nothing is held of it
 }
 
 // start runs a program and answers. Everything that goes wrong is in the reply.
