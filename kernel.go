@@ -177,6 +177,9 @@ type KernelRun struct {
 	Limits   Limits
 	OnOutput func(Chunk)
 	OnResult func(value Rich, main bool)
+	// Paused returns a channel that is closed when a session that is paused goes on, and
+	// nil where it is not paused; it may be nil. Code is not stopped while it is.
+	Paused func() <-chan struct{}
 	// Note is kept with an interpreter that outlives this process, for the server that takes it up.
 	Note []byte
 }

@@ -122,7 +122,7 @@ func (e *Engine) runCode(
 		if err != nil {
 			return nil, err
 		}
-		out, err := k.Run(ctx, cove.KernelRun{Code: req.Code, Env: req.Env, Limits: limits, OnResult: listener.eye(), OnOutput: log.hear, Note: note})
+		out, err := k.Run(ctx, cove.KernelRun{Code: req.Code, Env: req.Env, Limits: limits, OnResult: listener.eye(), OnOutput: log.hear, Note: note, Paused: l.paused})
 		return out, midway(err)
 	})
 	listener.close()

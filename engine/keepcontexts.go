@@ -68,7 +68,7 @@ func (e *Engine) resumeContext(ctx context.Context, l *lease, k cove.Kept) error
 			return cove.KernelRun{}, cove.Errorf(cove.Internal, "the note of a context does not fit it")
 		}
 		log = e.newCodeLog(l, n.Run, n.Limits, nil)
-		return cove.KernelRun{Limits: n.left(time.Now()), OnOutput: log.hear}, nil
+		return cove.KernelRun{Limits: n.left(time.Now()), OnOutput: log.hear, Paused: l.paused}, nil
 	})
 	if err != nil {
 		if log != nil {

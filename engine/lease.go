@@ -24,6 +24,7 @@ type lease struct {
 	mu        sync.Mutex
 	rec       cove.Session               // guarded by mu, as all below
 	sandbox   cove.Sandbox               // nil unless Running or Paused
+	goesOn    chan struct{}              // closed when it is not paused any more; nil unless somebody waits for that
 	resting   bool                       // it is being stopped, started or paused: nothing new begins inside
 	restCause string                     // why it is being stopped, or was
 	restarted bool                       // it was started again, and no answer has said so yet

@@ -62,11 +62,28 @@ func (e *Engine) thaw(ctx context.Context, l *lease) error {
 	return e.moveTo(ctx, l, cove.Running, "")
 }
 
+// paused is [cove.KernelRun.Paused] of what runs in a lease.
+func (l *lease) paused() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.rec.State != cove.Paused {
+		return nil
+	}
+	if l.goesOn == nil {
+		l.goesOn = make(chan struct{})
+	}
+	return l.goesOn
+}
+
 // moveTo records another state of a lease that keeps its sandbox.
 func (e *Engine) moveTo(ctx context.Context, l *lease, state cove.State, cause string) error {
 	now := time.Now()
 	l.mu.Lock()
 	l.rec.State, l.rec.Cause, l.runsSince = state, cause, now
+	if state != cove.Paused && l.goesOn != nil {
+		close(l.goesOn)
+		l.goesOn = nil
+	}
 	l.touch(now)
 	if spec := &l.rec.Spec; lasts(spec) {
 		l.rec.ExpiresAt = now.Add(spec.Idle)

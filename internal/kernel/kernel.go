@@ -197,10 +197,14 @@ func (k *kernel) stop(ctx context.Context, r *run, wall time.Duration, why reaso
 	}
 	kept := false
 	for range tries {
+		k.awake(r)
 		k.interrupt(ctx)
 		if kept = k.await(r, grace(wall)/time.Duration(tries)); kept {
 			break
 		}
+	}
+	if !kept && k.kept.isLeft() && r.pause() != nil {
+		return nil, leaving() // the next process stops it
 	}
 	if !kept {
 		ctx, cancel := context.WithTimeout(ctx, killTime)
@@ -213,17 +217,42 @@ func (k *kernel) stop(ctx context.Context, r *run, wall time.Duration, why reaso
 	return r.stopped(why, kept), nil
 }
 
-// await reports whether a run ends in time with its interpreter alive.
+// await reports whether a run ends in time with its interpreter alive. Time in which the
+// session is paused does not count.
 func (k *kernel) await(r *run, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-r.done:
-		return true
-	case <-k.dead:
-	case <-timer.C:
+	for {
+		timer := time.NewTimer(d)
+		select {
+		case <-r.done:
+			timer.Stop()
+			return true
+		case <-k.dead:
+			timer.Stop()
+			return false
+		case <-timer.C:
+			if r.pause() == nil || !k.awake(r) {
+				return false
+			}
+		}
 	}
-	return false
+}
+
+// awake waits while the session is paused: no code hears an interrupt then. It reports
+// whether the session goes on, as far as this process has to do with that.
+func (k *kernel) awake(r *run) bool {
+	for {
+		on := r.pause()
+		if on == nil {
+			return true
+		}
+		select {
+		case <-on:
+		case <-k.dead:
+			return false
+		case <-k.kept.over():
+			return false
+		}
+	}
 }
 
 // Interrupt implements [cove.Kernel].

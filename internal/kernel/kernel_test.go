@@ -5,7 +5,9 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -107,6 +109,58 @@ func TestTimeLimit(t *testing.T) {
 	r, _ = b.within("import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: pass", cove.Limits{Wall: 100 * time.Millisecond})
 	if r.Outcome != cove.TimedOut || !strings.Contains(r.Error.Value, "its variables are gone") || b.k.Alive() {
 		t.Fatalf("%+v %+v", r, r.Error)
+	}
+}
+
+// TestTimeLimitWhilePaused: code that is late while its session is paused is interrupted
+// when that goes on, and its variables are kept.
+func TestTimeLimitWhilePaused(t *testing.T) {
+	for name, before := range map[string]int{"before the limit": 0, "while it is interrupted": 1} {
+		t.Run(name, func(t *testing.T) {
+			b := python(t)
+			r, _ := b.run("import os, time; x = 42; os.getpid()")
+			pid, err := strconv.Atoi(r.Results[0]["text/plain"])
+			if err != nil {
+				t.Fatal(err)
+			}
+			looks, on, waits := 0, make(chan struct{}), make(chan struct{})
+			ask := cove.KernelRun{Code: "time.sleep(600)", Limits: cove.Limits{Wall: 100 * time.Millisecond}, Paused: func() <-chan struct{} {
+				looks++
+				switch {
+				case looks <= before:
+					return nil
+				case looks == before+1:
+					close(waits)
+				}
+				select {
+				case <-on:
+					return nil
+				default:
+					return on
+				}
+			}}
+			if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+				t.Fatal(err)
+			}
+			done := make(chan end, 1)
+			go func() {
+				r, err := b.k.Run(t.Context(), ask)
+				done <- end{r, err}
+			}()
+			select {
+			case <-waits:
+			case <-time.After(soon):
+				t.Error("nothing asks whether the session is paused")
+			}
+			if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
+				t.Fatal(err)
+			}
+			close(on)
+			if e := b.wait(done); e.err != nil || e.result.Outcome != cove.TimedOut || !strings.HasSuffix(e.result.Error.Value, "the variables are kept") {
+				t.Errorf("%+v, %v", e.result, e.err)
+			}
+			b.prints("print(x)", "42\n")
+		})
 	}
 }
 

@@ -16,9 +16,10 @@ type run struct {
 	begun time.Time
 	out   func(cove.Chunk)
 	shown func(cove.Rich, bool)
-	limit int64         // of output; 0: none
-	done  chan struct{} // closed when the driver has said all
-	flood chan struct{} // gets one when the limit of output is passed
+	pause func() <-chan struct{} // [cove.KernelRun.Paused]
+	limit int64                  // of output; 0: none
+	done  chan struct{}          // closed when the driver has said all
+	flood chan struct{}          // gets one when the limit of output is passed
 
 	spent    int64
 	parts    []byte // of the message that is coming
@@ -37,11 +38,14 @@ type run struct {
 
 func newRun(seq uint32, what cove.KernelRun) *run {
 	r := &run{
-		seq: seq, begun: time.Now(), out: what.OnOutput, shown: what.OnResult, limit: int64(what.Limits.Output),
+		seq: seq, begun: time.Now(), out: what.OnOutput, shown: what.OnResult, pause: what.Paused, limit: int64(what.Limits.Output),
 		done: make(chan struct{}), flood: make(chan struct{}, 1),
 	}
 	if r.out == nil {
 		r.out = func(cove.Chunk) {}
+	}
+	if r.pause == nil {
+		r.pause = func() <-chan struct{} { return nil }
 	}
 	if r.shown == nil {
 		r.shown = func(cove.Rich, bool) {}
