@@ -166,6 +166,25 @@ func TestCallersStopsAreKept(t *testing.T) {
 	}
 }
 
+// TestStopsOfEvictedSessionsAreKept: a caller that stops what the server has stopped does
+// not want it back either.
+func TestStopsOfEvictedSessionsAreKept(t *testing.T) {
+	p := openEngine(t, oneRoom).As(boss)
+	s := mustOpen(t, p, cove.Spec{})
+	mustOpen(t, p, cove.Spec{})
+	if got := state(t, p, s.ID); got != cove.Stopped {
+		t.Fatalf("the evicted session is %s", got)
+	}
+	if got, err := p.Sessions().Stop(t.Context(), s.ID); err != nil || got.State != cove.Stopped || got.Cause != cove.ReasonSessionStopped {
+		t.Errorf("stop gave %+v, %v", got, err)
+	}
+	_, err := p.Processes(s.ID).Exec(t.Context(), cove.ExecRequest{Line: "true"})
+	wantCode(t, err, cove.Conflict, cove.ReasonSessionStopped)
+	if got, err := p.Sessions().Start(t.Context(), s.ID); err != nil || got.State != cove.Running {
+		t.Errorf("start gave %+v, %v", got, err)
+	}
+}
+
 // TestProgramsHoldASessionForADay: a session without a lifetime is stopped after a day
 // with what runs in it, and keeps its files.
 func TestProgramsHoldASessionForADay(t *testing.T) {

@@ -105,7 +105,8 @@ func (p sessions) Renew(ctx context.Context, id cove.ID, d time.Duration) (*cove
 	})
 }
 
-// Stop implements [cove.Sessions]. Stopping a stopped session is no error.
+// Stop implements [cove.Sessions]. Stopping a stopped session is no error; one that the
+// server stopped does not come back by itself then.
 func (p sessions) Stop(ctx context.Context, id cove.ID) (*cove.Session, error) {
 	return p.change(ctx, cove.SessionStop, id, func(ctx context.Context, l *lease, s *cove.Session) error {
 		if err := decided(s); err != nil {
@@ -113,7 +114,7 @@ func (p sessions) Stop(ctx context.Context, id cove.ID) (*cove.Session, error) {
 		}
 		switch s.State {
 		case cove.Stopped:
-			return nil
+			return p.v.e.keepResting(ctx, l, cove.ReasonSessionStopped)
 		case cove.Running:
 			return p.v.e.rest(ctx, l, cove.ReasonSessionStopped)
 		case cove.Paused:

@@ -16,13 +16,23 @@ type snapshots struct{ v view }
 func (p snapshots) Pause(ctx context.Context, id cove.ID) (*cove.Session, error) {
 	return sessions(p).change(ctx, cove.SnapshotPause, id, func(ctx context.Context, l *lease, s *cove.Session) error {
 		if s.State == cove.Paused {
-			return nil
+			return p.v.e.keepResting(ctx, l, cove.ReasonSessionPaused)
 		}
 		if err := usable(s); err != nil {
 			return err
 		}
 		return p.v.e.freeze(ctx, l, cove.ReasonSessionPaused)
 	})
+}
+
+// keepResting has a session that is stopped or paused stay so for its caller, who asks
+// for that, too. The caller holds the turn.
+func (e *Engine) keepResting(ctx context.Context, l *lease, cause string) error {
+	if l.view().Cause == cause {
+		return nil
+	}
+	l.change(func(r *cove.Session) { r.Cause = cause })
+	return e.save(ctx, l)
 }
 
 // freeze holds all that runs in a lease for a cause. The caller holds the turn.
