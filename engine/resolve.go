@@ -66,11 +66,19 @@ func merged(a, b map[string]string) map[string]string {
 const defaultLifetime = 24 * time.Hour
 
 // usualEnd is what happens at the end of a session whose caller did not say.
-func (e *Engine) usualEnd() cove.EndAction {
-	if e.cfg.Fleeting || e.cfg.Archives == nil {
+func (c Config) usualEnd() cove.EndAction {
+	if c.Fleeting || c.Archives == nil {
 		return cove.EndClose
 	}
 	return cove.EndStop
+}
+
+// fillEnd fills in how the session's time ends.
+func (c Config) fillEnd(s *cove.Spec) {
+	or(&s.OnEnd, c.usualEnd())
+	if !s.FixedEnd && !s.OnEnd.Keeps() { // a fixed end says how long it may last, and files are kept for longer
+		or(&s.Lifetime, defaultLifetime)
+	}
 }
 
 // resolve fills in what a request left out: request beats key beats settings
@@ -87,12 +95,7 @@ func (e *Engine) resolve(p cove.Principal, asked cove.Spec) (cove.Spec, error) {
 	if err := fitWorkspace(&s, asked.Workspace.Size != 0); err != nil {
 		return s, err
 	}
-	if s.OnEnd == "" {
-		s.OnEnd = e.usualEnd()
-	}
-	if !s.FixedEnd && !s.OnEnd.Keeps() { // a fixed end says how long it may last, and files are kept for longer
-		or(&s.Lifetime, defaultLifetime)
-	}
+	e.cfg.fillEnd(&s)
 	if err := checkFiles(s.Workspace); err != nil {
 		return s, err
 	}
@@ -132,7 +135,7 @@ func (c Config) SpecFor(provider string) cove.Spec {
 	s := fill(cove.Spec{Provider: cmp.Or(provider, c.Provider)}, c.Defaults.Clone())
 	s.Resources = c.resources(s)
 	_ = fitWorkspace(&s, false) // only a size that was asked for can be refused
-	or(&s.Lifetime, defaultLifetime)
+	c.fillEnd(&s)
 	return s
 }
 

@@ -350,6 +350,13 @@ func TestLostDatabaseWithoutCopies(t *testing.T) {
 	if got := run(t, p, k.stopped, "cat f"); got != "of ann\n" {
 		t.Errorf("the session that was stopped has %q", got)
 	}
+	for _, id := range []cove.ID{k.running, k.stopped} {
+		got, err := p.Sessions().Get(t.Context(), id)
+		check(t, err)
+		if got.Spec.OnEnd != cove.EndStop || got.Spec.Lifetime != 0 {
+			t.Errorf("session %s ends with %q after its idle time and after %s in any case; its files are to be kept", id, got.Spec.OnEnd, got.Spec.Lifetime)
+		}
+	}
 }
 
 // TestSessionOfWhichNothingIsLeft has a copy that the database does not know, and neither

@@ -252,9 +252,12 @@ func (d *Directory) Keeps(id cove.ID) bool {
 	blind := d.blind
 	d.mu.Unlock()
 	if blind {
-		err := d.copies.Replace(name, nil)
-		d.cfg.Logger.Warn("Redis and the copies on this node's disk both lost the records of its sessions: what is left of this one is kept, and not served; remove the copy and restart the node to have it removed",
-			slog.String("session_id", string(id)), slog.String("record", name), slog.String("folder", d.cfg.Dir), slog.Any("error", err))
+		log := d.cfg.Logger
+		if err := d.copies.Replace(name, nil); err != nil {
+			log = log.With(slog.Any("error", err))
+		}
+		log.Warn("Redis and the copies on this node's disk both lost the records of its sessions: what is left of this one is kept, and not served; remove the copy and restart the node to have it removed",
+			slog.String("session_id", string(id)), slog.String("record", name), slog.String("folder", d.cfg.Dir))
 	}
 	return blind
 }
