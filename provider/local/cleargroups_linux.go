@@ -10,7 +10,8 @@ import (
 
 // clearGroups removes the control groups of a provider whose directory was removed: no
 // server will look for them there. Its keeper does this when it ends, and its sandboxes
-// end with it. While the directory exists, or is there again, the next server does it.
+// end with it, and what other providers of that server left empty beside them goes, too.
+// While the directory exists, or is there again, the next server does it.
 func clearGroups(dir, name, around string) {
 	if _, err := os.Lstat(dir); !errors.Is(err, os.ErrNotExist) { //nolint:gosec // the argument of whoever started us
 		return
@@ -28,5 +29,5 @@ func clearGroups(dir, name, around string) {
 			_ = g.Remove(ctx) // there is no caller to tell what stays
 		}
 	}
-	_ = groups.Close()
+	_ = groups.CloseAround()
 }

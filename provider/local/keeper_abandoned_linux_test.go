@@ -11,12 +11,13 @@ import (
 	"testing"
 
 	"github.com/cove-sandbox/cove"
+	"github.com/cove-sandbox/cove/internal/linux/cgroup"
 	"github.com/cove-sandbox/cove/internal/linux/linuxtest"
 	"github.com/cove-sandbox/cove/provider/local"
 )
 
 // abandoned makes sandboxes with programs, of which one is paused and one has no holder
-// yet, and waits to be killed.
+// yet, beside the control group of another provider, and waits to be killed.
 func abandoned(args []string) error {
 	ctx := context.Background()
 	cfg := keeping(args[0])
@@ -44,6 +45,7 @@ func abandoned(args []string) error {
 	if _, err := p.Prepare(ctx, cove.Mold{Template: local.Base, Workspace: cove.WorkspaceMemory}); err != nil {
 		return err
 	}
+	_, _ = cgroup.Open(cgroup.Config{Name: "another-provider", Around: cfg.Around}) // where there are groups; it is never closed, as by a server that is killed
 	if err := json.NewEncoder(os.Stdout).Encode(all); err != nil {
 		return err
 	}

@@ -263,6 +263,26 @@ func (m *Manager) Close() error {
 	return errors.Join(errs...)
 }
 
+// CloseAround is Close for the last of all managers with one Around: it removes their
+// directories in there, too, which they left empty when they were killed.
+func (m *Manager) CloseAround() error {
+	for _, h := range m.homes {
+		if h.around == "" {
+			continue
+		}
+		left, err := os.ReadDir(h.around)
+		if err != nil {
+			continue // it is gone
+		}
+		for _, entry := range left {
+			if entry.IsDir() {
+				_ = remove(filepath.Join(h.around, entry.Name())) // one with groups in it stays
+			}
+		}
+	}
+	return m.Close()
+}
+
 // Path is where the groups are below the top of the hierarchy that bounds memory, as it
 // is mounted here; "" where nothing bounds memory.
 func (m *Manager) Path() string {
