@@ -176,3 +176,49 @@ func TestContextOfASlowCaller(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// heldKernels start interpreters that look, when they are closed, whether their sandbox
+// is there.
+type heldKernels struct {
+	fake.Kernels
+
+	closed chan error // gets one for each, what the sandbox says
+}
+
+func (k heldKernels) Open(ctx context.Context, in cove.Starter, spec cove.KernelSpec) (cove.Kernel, error) {
+	n, err := k.Kernels.Open(ctx, in, spec)
+	return &heldKernel{n, in, k}, err
+}
+
+type heldKernel struct {
+	cove.Kernel
+
+	in cove.Starter
+	of heldKernels
+}
+
+func (k *heldKernel) Close(ctx context.Context) error {
+	_, err := k.in.Start(ctx, cove.Command{Argv: []string{"true"}})
+	k.of.closed <- err
+	return k.Kernel.Close(ctx)
+}
+
+// TestContextsEndWithAPausedSession: a paused sandbox answers nothing, so its interpreters
+// are not asked to end before it does.
+func TestContextsEndWithAPausedSession(t *testing.T) {
+	k := heldKernels{closed: make(chan error, 1)}
+	p := openEngine(t, func(c *engine.Config) { c.Kernels = map[string]cove.Kernels{"": k} }).As(boss)
+	s := mustOpen(t, p, cove.Spec{})
+	if _, err := p.Contexts(s.ID).Run(t.Context(), cove.CodeRequest{Language: "calc", Code: "1"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Snapshots().Pause(t.Context(), s.ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Sessions().Close(t.Context(), s.ID, false); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-k.closed; cove.CodeOf(err) != cove.NotFound {
+		t.Errorf("its sandbox says %v", err)
+	}
+}

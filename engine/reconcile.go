@@ -82,7 +82,7 @@ func (e *Engine) letLoose(ctx context.Context, l *lease, kind, why string) {
 		s.State, s.Cause, s.EndedAt = cove.Ended, cove.ReasonNodeLost, time.Now()
 	})
 	e.cfg.Logger.WarnContext(ctx, "session let go", sessionAttr(l.id), slog.String("reason", why))
-	e.dismantle(ctx, l)
+	e.dismantle(ctx, l, was.State == cove.Paused)
 	if was.Archived && !e.moves(was) { // that would be whoever's that has the session now
 		e.removeArchive(ctx, was)
 	}

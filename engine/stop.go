@@ -238,7 +238,7 @@ func (e *Engine) end(ctx context.Context, l *lease, cause string) error {
 	if err != nil {
 		return err
 	}
-	e.dismantle(ctx, l)
+	e.dismantle(ctx, l, was.State == cove.Paused)
 	if was.Archived || e.moves(was) {
 		e.removeArchive(ctx, was)
 	}
@@ -248,10 +248,12 @@ func (e *Engine) end(ctx context.Context, l *lease, cause string) error {
 }
 
 // dismantle frees all that a lease has on this node which is marked as ended, but for
-// its archive.
-func (e *Engine) dismantle(ctx context.Context, l *lease) {
+// its archive. Programs of a paused sandbox cannot be told to end: they end with it.
+func (e *Engine) dismantle(ctx context.Context, l *lease, paused bool) {
 	ctx = context.WithoutCancel(ctx)
-	l.endPrograms(ctx)
+	if !paused {
+		l.endPrograms(ctx)
+	}
 	l.mu.Lock()
 	sandbox, ticket := l.sandbox, l.ticket
 	l.sandbox, l.ticket = nil, nil
@@ -259,6 +261,9 @@ func (e *Engine) dismantle(ctx context.Context, l *lease) {
 	e.bookLast(l)
 	e.spendRest(ctx, l, sandbox)
 	e.destroy(ctx, sandbox)
+	if paused {
+		l.endPrograms(ctx)
+	}
 	e.sandboxGone(l)
 	ticket.Leave()
 	e.dropOutputs(l)

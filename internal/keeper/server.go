@@ -105,7 +105,7 @@ type server struct {
 	idle     *time.Timer
 
 	guard   sync.Mutex
-	running map[*net.UnixConn]bool // guarded by guard
+	running map[*net.UnixConn]bool // guarded by guard, as place is from the end on
 }
 
 // newServer takes the directory.
@@ -234,6 +234,11 @@ func (s *server) waits(tick <-chan time.Time) bool {
 
 // reachable reports whether the socket is still where the next server looks for it.
 func (s *server) reachable() bool {
+	s.guard.Lock()
+	defer s.guard.Unlock()
+	if s.place == nil { // the keeper ends
+		return false
+	}
 	now, err := os.Lstat(address(s.place).Name)
 	return err == nil && os.SameFile(s.socket, now)
 }
@@ -253,11 +258,14 @@ func (s *server) close() {
 	if s.root != nil {
 		_ = s.root.Close()
 	}
+	s.guard.Lock()
+	defer s.guard.Unlock()
 	for _, f := range []*os.File{s.place, s.lock} {
 		if f != nil {
 			_ = f.Close()
 		}
 	}
+	s.place = nil
 }
 
 func (s *server) accept() {
