@@ -283,8 +283,11 @@ func diskUsedUp(held cove.DiskUse, bound, more cove.Bytes) error {
 
 // diskReserved says that the disk of the machine has no room for tenants.
 func (e *Engine) diskReserved() error {
-	return cove.Errorf(cove.Exhausted, "the disk of the server is nearly full: the last %s are for its journal and its database", e.cfg.DiskReserve).
-		Reason(cove.ReasonDiskReserve).
+	err := cove.Errorf(cove.Exhausted, "the disk of the server is full")
+	if e.cfg.DiskReserve > 0 {
+		err = cove.Errorf(cove.Exhausted, "the disk of the server is nearly full: the last %s are for its journal and its database", e.cfg.DiskReserve)
+	}
+	return err.Reason(cove.ReasonDiskReserve).
 		Remedy("delete snapshots and close sessions that are not needed, or have the operator free space in the file system of COVE_HOME")
 }
 
