@@ -80,3 +80,24 @@ func TestKeysComeBackBeforeSessions(t *testing.T) {
 		t.Error("the keys did not come back")
 	}
 }
+
+// TestForgottenByTheDirectory: a session that has ended and that the directory forgot is
+// not said to be at a node that does not answer.
+func TestForgottenByTheDirectory(t *testing.T) {
+	a, b := pair(t)
+	p := a.member.As(somebody())
+	cordon(t, a, b)
+	s := open(t, p, cove.Spec{})
+	say(t, p, s.ID, "true")
+	if node, ok := a.member.Remembers(s.ID); !ok || node != "b" {
+		t.Fatalf("it remembers %q", node)
+	}
+	if _, err := b.member.Here(somebody()).Sessions().Close(t.Context(), s.ID, false); err != nil {
+		t.Fatal(err)
+	}
+	b.must(b.directory.DeleteSession(t.Context(), s.ID))
+	b.crash()
+	if _, err := p.Files(s.ID).Stat(t.Context(), "file"); cove.CodeOf(err) != cove.NotFound {
+		t.Errorf("it says %v", err)
+	}
+}

@@ -158,11 +158,11 @@ func (v view) lost(ctx context.Context, id cove.ID, node string, err error) (aga
 	}
 	s, lerr := v.m.cfg.Directory.Locate(ctx, id)
 	switch {
-	case lerr != nil || s.Tenant != v.p.Tenant:
-	case s.State == cove.Ended:
+	case cove.CodeOf(lerr) == cove.NotFound, lerr == nil && s.Tenant == v.p.Tenant && s.State == cove.Ended:
 		if _, gerr := v.m.engine.Load().As(v.p).Sessions().Get(ctx, id); gerr != nil {
 			return false, gerr
 		}
+	case lerr != nil || s.Tenant != v.p.Tenant:
 	case s.Node != node:
 		return !v.here, away(node, err)
 	}
