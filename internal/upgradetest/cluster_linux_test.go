@@ -216,6 +216,20 @@ func (c *cluster) awaitState(want cove.NodeState, names ...string) {
 	})
 }
 
+// awaitBeats waits until all nodes have renewed their leases, with which each of them
+// learns whether it is cordoned.
+func (c *cluster) awaitBeats() {
+	c.t.Helper()
+	since := time.Now()
+	eventually(c.t, "all nodes have renewed their leases", func() error {
+		list, err := c.node("n1").client.Nodes().List(c.t.Context())
+		if err == nil && slices.ContainsFunc(list, func(n cove.Node) bool { return !n.SeenAt.After(since) }) {
+			err = fmt.Errorf("n1 says %+v", list)
+		}
+		return err
+	})
+}
+
 // small is a sandbox that many fit into a machine of.
 func small(moves bool) cove.Spec {
 	return cove.Spec{Resources: cove.Resources{Memory: 96 * cove.MiB}, Workspace: cove.Workspace{Size: 64 * cove.MiB, Moves: moves}}

@@ -17,6 +17,7 @@ func TestEmptyRedisAtStart(t *testing.T) {
 	undo := c.only("n2")
 	runs, stopped := c.openOn(n1.client, "n2", small(false)), c.openOn(n1.client, "n2", small(false))
 	undo()
+	c.awaitBeats() // Redis is about to lose what the nodes were told
 	looks := map[cove.ID]string{runs: furnish(t, c, n1, runs), stopped: furnish(t, c, n1, stopped)}
 	program, err := n1.client.Processes(runs).Start(t.Context(), cove.ExecRequest{Line: "read line; echo got $line", KeepStdin: true})
 	if err != nil {
