@@ -156,7 +156,7 @@ func (c *Conn) holdRecord(ctx context.Context, keep string, r *recording) error 
 	return h.HoldRecord(ctx, keep, note, files)
 }
 
-// run copies the output of a recorded program. It ends with the program, or with this
+// record copies the output of a recorded program. It ends with the program, or with this
 // process's part in it: what is in the pipe then is the next one's.
 func (o *output) record() {
 	buf := chunks.Get().(*[chunk]byte)

@@ -85,7 +85,7 @@ func leaving() error {
 		Remedy("ask again with the same idempotency key when the server is back")
 }
 
-// recorder returns what keeps the programs of a place; nil where nothing does.
+// recorder returns what keeps the programs of a sandbox; nil where nothing does.
 func recorder(in cove.Starter) cove.Recorder {
 	if p, ok := in.(interface{ Recorder() cove.Recorder }); ok {
 		return p.Recorder()

@@ -55,7 +55,7 @@ func (s *Site) takeUp(ctx context.Context, by string, item Item) error {
 		return s.Copies.PutVolume(ctx, item.volume)
 	}
 	rec := *item.session
-	rec.State, rec.Cause, rec.Node, rec.Version = item.State, "", s.Node, 0
+	rec.State, rec.Cause, rec.Was, rec.WasCause, rec.Node, rec.Version = item.State, item.cause(), "", "", s.Node, 0
 	rec.Archived = item.Left == Archive
 	if rec.Archived {
 		rec.ExpiresAt = time.Now().Add(s.Keep) // its time may have run out while it could not be used

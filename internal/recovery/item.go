@@ -1,6 +1,7 @@
 package recovery
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/cove-sandbox/cove"
@@ -66,10 +67,25 @@ func sessionItem(s *cove.Session, left Left, from Source) Item {
 	case Nothing:
 		item.State = cove.Ended
 	case Sandbox, Unknown:
-		if s.State == cove.Stopped || s.State == cove.Failed {
+		switch s.State { //nolint:exhaustive // the others stay what they are
+		case cove.Stopped:
 			item.State = cove.Running
+		case cove.Failed:
+			item.State = cmp.Or(s.Was, cove.Running)
 		}
 	case Files:
 	}
 	return item
+}
+
+// cause is why a session that is taken up is in its state. Without one the server stopped
+// it, so that it comes back by itself.
+func (i Item) cause() string {
+	switch s := i.session; i.State {
+	case s.State:
+		return s.Cause
+	case s.Was:
+		return s.WasCause
+	}
+	return ""
 }

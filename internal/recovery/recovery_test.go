@@ -385,3 +385,27 @@ func TestOlderRecordOfWhichNothingIsLeft(t *testing.T) {
 		t.Errorf("told %d times", told)
 	}
 }
+
+// TestCausesAreTakenUp: a session that a caller stopped or paused does not come back by
+// itself because its database was lost, and one that was in error is again as it was.
+func TestCausesAreTakenUp(t *testing.T) {
+	r := newRig(t)
+	stopped := &cove.Session{ID: cove.NewID(), State: cove.Stopped, Cause: cove.ReasonSessionStopped, Provider: "fake"}
+	paused := &cove.Session{ID: cove.NewID(), State: cove.Paused, Cause: cove.ReasonSessionPaused, Provider: "fake"}
+	failed := &cove.Session{
+		ID: cove.NewID(), State: cove.Failed, Cause: cove.ReasonProviderDown, Was: cove.Paused, WasCause: cove.ReasonSessionPaused, Provider: "fake",
+	}
+	for _, s := range []*cove.Session{stopped, paused, failed} {
+		r.put(t, s)
+	}
+	r.Providers = []cove.Provider{silent{r.Providers[0]}}
+	r.lose(t)
+	_, err := r.TakeUp(t.Context(), "op")
+	check(t, err)
+	for _, want := range []*cove.Session{stopped, paused, {ID: failed.ID, State: cove.Paused, Cause: cove.ReasonSessionPaused}} {
+		got, err := r.Copies.GetSession(t.Context(), want.ID)
+		if err != nil || got.State != want.State || got.Cause != want.Cause || got.Was != "" || got.WasCause != "" || got.AutoResumes() {
+			t.Errorf("the record is %+v, %v; want it %s, %s", got, err, want.State, want.Cause)
+		}
+	}
+}
