@@ -158,12 +158,7 @@ func less(a, b protocol.Lost) protocol.Lost {
 }
 
 // written is all that the program wrote. Called with mu held.
-func (t *tape) written() protocol.Lost {
-	if n := len(t.blocks); n > 0 {
-		return t.blocks[n-1].through()
-	}
-	return protocol.Lost{}
-}
+func (t *tape) written() protocol.Lost { return t.fresh().before }
 
 // mark frees what is not wanted again, block by block. From now on nothing else is
 // dropped, unless it was read and there is no room for more.
@@ -182,8 +177,7 @@ func (t *tape) mark(out, errs int64) {
 	if n == len(t.blocks) && n > 0 {
 		// write appends to the last one.
 		n--
-		last := &t.blocks[n]
-		*last = block{start: last.end(), before: last.through()}
+		t.blocks[n] = t.fresh()
 	}
 	t.drop(n)
 	t.announce()
@@ -205,14 +199,18 @@ func (t *tape) drop(n int) {
 	t.full = false // turn asks again
 }
 
+// fresh is an empty block behind the last one. Called with mu held.
+func (t *tape) fresh() (b block) {
+	if n := len(t.blocks); n > 0 {
+		b = block{start: t.blocks[n-1].end(), before: t.blocks[n-1].through()}
+	}
+	return b
+}
+
 // turn begins a block. Called with mu held.
 func (t *tape) turn() {
-	var next block
-	if n := len(t.blocks); n > 0 {
-		next = block{start: t.blocks[n-1].end(), before: t.blocks[n-1].through()}
-	}
 	if !t.full {
-		held := uint64(next.start) //nolint:gosec // not negative
+		held := uint64(t.fresh().start) //nolint:gosec // not negative
 		if t.whole {
 			held = uint64(t.first) * blockBytes //nolint:gosec // not negative
 		}
@@ -227,10 +225,7 @@ func (t *tape) turn() {
 		t.lost = true
 		t.blocks = append(t.blocks[:t.first:t.first], t.blocks[t.first+1:]...)
 	}
-	if n := len(t.blocks); n > 0 { // the last one may have been freed
-		next = block{start: t.blocks[n-1].end(), before: t.blocks[n-1].through()}
-	}
-	t.blocks = append(t.blocks, next)
+	t.blocks = append(t.blocks, t.fresh())
 }
 
 // pace waits for who has not come to an offset, as long as he moves on. Called
